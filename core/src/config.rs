@@ -1,0 +1,120 @@
+//! The configuration after it was read and checked; every value here is usable as it is.
+//!
+//! Reading it from a file, with the file, line and key of what is wrong, is the program's work.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What the core decides by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Config {
+    /// WHIP endpoints, each with its slots.
+    pub endpoints: Vec<Endpoint>,
+    /// How live feeds are kept for their viewers.
+    pub live: Live,
+}
+
+/// One WHIP endpoint, `/whip/{name}` (spec: publish, settings).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoint {
+    /// The last part of its path: 1–64 of `A–Z a–z 0–9 - _ .`, unique.
+    pub name: String,
+    /// Which kinds of media an offer may hold.
+    pub media: Media,
+    /// How many publishers at once, ≥ 1.
+    pub slots: u32,
+    /// Bearer tokens that may publish; none = open to everybody.
+    #[serde(skip)]
+    pub tokens: Vec<String>,
+    /// What happens to a POST when every slot is held.
+    pub takeover: Takeover,
+    /// Audio frozen this long, and no packet of any kind either = a dead transport.
+    pub dead_after: Duration,
+    /// How long a POST may be held for a slot, ≥ `dead_after` + `poll`.
+    pub takeover_wait: Duration,
+    /// Distance between two looks at the evidence, ≥ 10 ms.
+    pub poll: Duration,
+    /// No audio and no video this long ends a session that had media.
+    pub inactivity_timeout: Duration,
+    /// No media at all this long after the POST ends a session.
+    pub setup_timeout: Duration,
+    /// Length of the jitter buffer.
+    pub jitter: Duration,
+    /// Put into the answer, in bits per second.
+    pub max_video_bitrate: u64,
+}
+
+impl Default for Endpoint {
+    fn default() -> Self {
+        Endpoint {
+            name: String::from("live"),
+            media: Media::AudioVideo,
+            slots: 1,
+            tokens: Vec::new(),
+            takeover: Takeover::DisplaceDead,
+            dead_after: Duration::from_secs(2),
+            takeover_wait: Duration::from_secs(3),
+            poll: Duration::from_millis(100),
+            inactivity_timeout: Duration::from_secs(10),
+            setup_timeout: Duration::from_secs(15),
+            jitter: Duration::from_millis(200),
+            max_video_bitrate: 4_000_000,
+        }
+    }
+}
+
+/// Which kinds of media an endpoint takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Media {
+    /// Audio, video, or both.
+    AudioVideo,
+    /// Audio only.
+    Audio,
+    /// Video only.
+    Video,
+}
+
+/// What happens to a POST when every slot is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Takeover {
+    /// A dead holder is displaced, a living one never.
+    DisplaceDead,
+    /// Every holder keeps its slot until it ends by itself.
+    Refuse,
+    /// The newest POST takes the slot of the quietest holder.
+    NewestWins,
+}
+
+/// How live feeds are kept for their viewers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Live {
+    /// How long a viewer stays connected to a feed that nothing comes into.
+    pub idle: Duration,
+    /// How many bytes of a feed are kept; a viewer that falls further behind than this is ended.
+    pub buffer: usize,
+    /// Small writes are gathered this long; zero writes each chunk at once.
+    pub flush_interval: Duration,
+    /// The shortest time between two requests for a key frame to one publisher.
+    pub key_frame_interval: Duration,
+    /// A viewer starts at the newest random access point if it is not older than this; else a key frame is asked for
+    /// and awaited this long before the old one has to do.
+    pub fresh: Duration,
+    /// How many viewers one feed may have.
+    pub viewers: usize,
+}
+
+impl Default for Live {
+    fn default() -> Self {
+        Live {
+            idle: Duration::from_secs(60),
+            buffer: 16 << 20,
+            flush_interval: Duration::from_millis(20),
+            key_frame_interval: Duration::from_secs(1),
+            fresh: Duration::from_secs(2),
+            viewers: 10_000,
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! What goes into the core and what comes out: the vocabulary between deciding and moving bytes.
+
+use alloc::string::String;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::id::Id;
+use crate::slots::Hold;
+use crate::time::Time;
+
+/// Marks ids of WHIP sessions.
+pub enum SessionKind {}
+/// Marks ids of live feeds.
+pub enum FeedKind {}
+/// Marks ids of viewers of a feed.
+pub enum ViewerKind {}
+
+/// One WHIP session: one publisher from its POST to its end.
+pub type SessionId = Id<SessionKind>;
+/// One live feed; a slot's feed outlives its sessions.
+pub type FeedId = Id<FeedKind>;
+/// One viewer of one feed.
+pub type ViewerId = Id<ViewerKind>;
+
+/// An endpoint by its place in the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct EndpointId(pub u32);
+
+/// A request that waits for an answer. The server chose it; it is unique while the process runs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct RequestId(pub u64);
+
+/// Everything that can happen to the core. Any sequence of inputs is legal.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Input {
+    /// Time passed.
+    Tick,
+    /// A WHIP POST whose head and offer passed every check.
+    Offer {
+        /// Answered by one [`Output::Accept`] or [`Output::Refuse`].
+        request: RequestId,
+        /// Where it wants to publish.
+        endpoint: EndpointId,
+    },
+    /// The client of an unanswered request went away.
+    Hangup {
+        /// The request.
+        request: RequestId,
+    },
+    /// The media side has an answer to the session's offer.
+    Answered {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session ended from outside: the client, the transport, an operator.
+    End {
+        /// The session.
+        session: SessionId,
+        /// What ended it.
+        reason: EndReason,
+    },
+    /// The bridge of a finished session is cut: nothing of it can enter its slot any more.
+    Released {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session's media moved into its slot's feed.
+    Media {
+        /// Which session it came from; ignored and counted unless it still holds its slot.
+        session: SessionId,
+        /// MPEG-TS, whole packets. A journal keeps the length only.
+        #[serde(with = "crate::journal::length_only")]
+        data: Bytes,
+        /// Whether a player can start here.
+        random_access: bool,
+    },
+    /// Somebody wants to watch a feed.
+    Join {
+        /// Answered by one [`Output::Joined`] or [`Output::Refuse`].
+        request: RequestId,
+        /// Which feed.
+        feed: FeedId,
+    },
+    /// A viewer's socket took this many bytes.
+    Sent {
+        /// The viewer.
+        viewer: ViewerId,
+        /// How many bytes beyond its cursor.
+        bytes: u64,
+    },
+    /// A viewer's socket is gone.
+    Leave {
+        /// The viewer.
+        viewer: ViewerId,
+    },
+    /// The program is to end: nobody new comes in, everybody ends in order.
+    Drain,
+}
+
+/// Everything the core asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Output {
+    /// Negotiate the offer of `request`; answered by [`Input::Answered`] or [`Input::End`].
+    Start {
+        /// The session that was made for it.
+        session: SessionId,
+        /// Whose offer.
+        request: RequestId,
+        /// Where it publishes.
+        endpoint: EndpointId,
+        /// Its slot and tenancy.
+        hold: Hold,
+        /// Its feed.
+        feed: FeedId,
+        /// The unguessable part of the session's URL.
+        secret: [u8; 16],
+    },
+    /// Answer the POST with 201.
+    Accept {
+        /// The request.
+        request: RequestId,
+        /// Its session.
+        session: SessionId,
+    },
+    /// Answer the request with a refusal.
+    Refuse {
+        /// The request.
+        request: RequestId,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// The session is over. Cut its bridge and say [`Input::Released`]; then tell its peer and take it down.
+    Finish {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        reason: EndReason,
+    },
+    /// Ask the session's publisher for a key frame.
+    KeyFrame {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session delivers but its slot puts nothing out: build its chain anew.
+    Rebuild {
+        /// The session.
+        session: SessionId,
+    },
+    /// The viewer is in; its bytes are read from the feed at its cursor.
+    Joined {
+        /// The request.
+        request: RequestId,
+        /// Its viewer.
+        viewer: ViewerId,
+    },
+    /// There are bytes for the viewers of a feed.
+    Ready {
+        /// The feed.
+        feed: FeedId,
+    },
+    /// The viewer's response ends here.
+    ViewerEnd {
+        /// The viewer.
+        viewer: ViewerId,
+        /// Why.
+        reason: ViewerEnd,
+    },
+    /// Something an operator may want to read.
+    Note(Note),
+}
+
+/// Why a session ended. Each session ends with exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EndReason {
+    /// The client sent DELETE.
+    Deleted,
+    /// The offer could not be negotiated.
+    NegotiationFailed,
+    /// The client hung up before it had its answer.
+    ClientGone,
+    /// ICE failed or was closed.
+    IceFailed,
+    /// The publisher closed DTLS.
+    DtlsClosed,
+    /// The publisher said goodbye in RTCP for all its sources.
+    Bye,
+    /// No media for `inactivity_timeout`.
+    Inactive,
+    /// No media at all within `setup_timeout`.
+    SetupTimeout,
+    /// Its transport was dead and another publisher wanted the slot.
+    Displaced,
+    /// An operator ended it.
+    Kicked,
+    /// The program ends.
+    Shutdown,
+}
+
+impl EndReason {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndReason::Deleted => "deleted",
+            EndReason::NegotiationFailed => "negotiation-failed",
+            EndReason::ClientGone => "client-gone",
+            EndReason::IceFailed => "ice-failed",
+            EndReason::DtlsClosed => "dtls-closed",
+            EndReason::Bye => "bye",
+            EndReason::Inactive => "inactive",
+            EndReason::SetupTimeout => "setup-timeout",
+            EndReason::Displaced => "displaced",
+            EndReason::Kicked => "kicked",
+            EndReason::Shutdown => "shutdown",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [EndReason; 11] = [
+        EndReason::Deleted,
+        EndReason::NegotiationFailed,
+        EndReason::ClientGone,
+        EndReason::IceFailed,
+        EndReason::DtlsClosed,
+        EndReason::Bye,
+        EndReason::Inactive,
+        EndReason::SetupTimeout,
+        EndReason::Displaced,
+        EndReason::Kicked,
+        EndReason::Shutdown,
+    ];
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RefuseReason {
+    /// The slot's holder is alive.
+    HolderLive,
+    /// The slot's holder has not delivered anything yet.
+    HolderNegotiating,
+    /// The slot's holder never delivered audio, so its silence proves nothing.
+    HolderWithoutAudio,
+    /// Nothing was decided within `takeover_wait`.
+    TakeoverTimeout,
+    /// Too many others wait for the same slots.
+    TooManyWaiting,
+    /// The offer could not be negotiated.
+    NegotiationFailed,
+    /// The program ends.
+    Draining,
+    /// The feed has as many viewers as it may have.
+    TooManyViewers,
+}
+
+impl RefuseReason {
+    /// The word for it in problem bodies, status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefuseReason::HolderLive => "holder-live",
+            RefuseReason::HolderNegotiating => "holder-negotiating",
+            RefuseReason::HolderWithoutAudio => "holder-without-audio",
+            RefuseReason::TakeoverTimeout => "takeover-timeout",
+            RefuseReason::TooManyWaiting => "too-many-waiting",
+            RefuseReason::NegotiationFailed => "negotiation-failed",
+            RefuseReason::Draining => "draining",
+            RefuseReason::TooManyViewers => "too-many-viewers",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [RefuseReason; 8] = [
+        RefuseReason::HolderLive,
+        RefuseReason::HolderNegotiating,
+        RefuseReason::HolderWithoutAudio,
+        RefuseReason::TakeoverTimeout,
+        RefuseReason::TooManyWaiting,
+        RefuseReason::NegotiationFailed,
+        RefuseReason::Draining,
+        RefuseReason::TooManyViewers,
+    ];
+}
+
+/// Why a viewer's response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ViewerEnd {
+    /// Its socket is gone.
+    Left,
+    /// It fell further behind than the feed keeps.
+    Slow,
+    /// Nothing came into the feed for `idle`.
+    Idle,
+    /// The program ends.
+    Shutdown,
+}
+
+impl ViewerEnd {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ViewerEnd::Left => "left",
+            ViewerEnd::Slow => "slow",
+            ViewerEnd::Idle => "idle",
+            ViewerEnd::Shutdown => "shutdown",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [ViewerEnd; 4] = [ViewerEnd::Left, ViewerEnd::Slow, ViewerEnd::Idle, ViewerEnd::Shutdown];
+}
+
+/// What happened, for people. Structured; the program prints it, the simulator checks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// A session took a slot.
+    SessionStarted {
+        /// Endpoint name.
+        endpoint: String,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// How long the POST had waited for the slot, in µs.
+        waited: u64,
+    },
+    /// A session ended.
+    SessionEnded {
+        /// Endpoint name.
+        endpoint: String,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// Why.
+        reason: EndReason,
+        /// How long it lasted, in µs.
+        lasted: u64,
+        /// How long before its end the last media came in, in µs; `None` if none ever did.
+        silent: Option<u64>,
+    },
+    /// A POST was refused.
+    OfferRefused {
+        /// Endpoint name.
+        endpoint: String,
+        /// Why.
+        reason: RefuseReason,
+        /// How long it had waited, in µs.
+        waited: u64,
+    },
+    /// A session delivers but its slot puts nothing out.
+    SlotStalled {
+        /// Endpoint name.
+        endpoint: String,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// How long the slot has put nothing out, in µs.
+        stalled: u64,
+    },
+    /// A viewer was ended by us.
+    ViewerEnded {
+        /// The feed.
+        feed: FeedId,
+        /// The viewer.
+        viewer: ViewerId,
+        /// Why.
+        reason: ViewerEnd,
+        /// How long it watched, in µs.
+        lasted: u64,
+        /// How many bytes it was sent.
+        sent: u64,
+    },
+    /// The program began to drain.
+    Draining {
+        /// Sessions that end with it.
+        sessions: u32,
+        /// Viewers that end with it.
+        viewers: u32,
+    },
+}
+
+/// What came in so far of one kind of packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Arrivals {
+    /// How many.
+    pub count: u64,
+    /// When the last one came; `None` before the first.
+    pub last: Option<Time>,
+}
+
+/// What is known of a session's transport, stamped where packets come off the network (spec: publish, evidence).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Evidence {
+    /// RTP packets of audio.
+    pub audio: Arrivals,
+    /// RTP packets of video.
+    pub video: Arrivals,
+    /// RTCP packets.
+    pub control: Arrivals,
+}
+
+impl Evidence {
+    /// When the last audio or video came; `None` before the first.
+    pub fn last_media(&self) -> Option<Time> {
+        self.audio.last.max(self.video.last)
+    }
+
+    /// When the last packet of any kind came; `None` before the first.
+    pub fn last_any(&self) -> Option<Time> {
+        self.last_media().max(self.control.last)
+    }
+}
+
+/// What the core may ask of outside. Answers are recorded with the call.
+pub trait Env {
+    /// The evidence of a session, as it is now. Default for a session that is not known.
+    fn activity(&mut self, session: SessionId) -> Evidence;
+    /// Unpredictable bytes.
+    fn entropy(&mut self) -> [u8; 16];
+}

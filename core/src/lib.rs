@@ -1,0 +1,26 @@
+//! Decides. No sockets, threads, files, clocks or randomness of its own.
+//!
+//! | room | question it answers |
+//! |---|---|
+//! | [`edge`] | what happens when this comes in now, and when must I be called again? |
+//! | [`input`] | what can come in, what can come out? |
+//! | [`time`] | what is a time, and who waits for which? |
+//! | [`id`] | is this late? |
+//! | [`slots`] | who holds a scarce place? |
+//! | [`publish`] | which publisher is let in, displaced, ended? |
+//! | [`feed`] | what does a viewer get next, and when does it end? |
+//! | [`journal`] | what was the run, and does it repeat? |
+//! | [`config`] | what was configured? |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod config;
+pub mod id;
+pub mod input;
+pub mod journal;
+pub mod slots;
+pub mod time;
