@@ -19,7 +19,6 @@ extern crate alloc;
 extern crate std;
 
 pub mod config;
-pub mod edge;
 pub mod feed;
 pub mod id;
 pub mod input;

@@ -24,7 +24,6 @@ use ring::Ring;
 ///
 /// Deadlines that passed are acted on in [`Feeds::tick`] alone: call it first, with the same `now`, before another call that
 /// takes a time.
-#[derive(Debug)]
 pub struct Feeds {
     settings: Live,
     feeds: Table<FeedKind, Feed>,
@@ -264,11 +263,6 @@ impl Feeds {
         started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
     }
 
-    /// How many viewers there are, over all feeds.
-    pub fn viewer_count(&self) -> usize {
-        self.viewers.len()
-    }
-
     /// All feeds, in the order in which they were opened.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
         self.feeds.iter().map(|(id, _)| id)
@@ -323,14 +317,14 @@ impl Feeds {
             return;
         }
         let mut next = idle;
-        if let Place::Waiting { until } = &mut viewer.place {
-            if *until > now {
-                next = next.min(*until);
-            } else if let Some(point) = feed.ring.random_access() {
-                self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
-                feed.start(id, viewer, point.at);
-            } else {
-                *until = Time::NEVER;
+        if let Place::Waiting { until } = viewer.place {
+            match feed.ring.random_access() {
+                _ if until > now => next = next.min(until),
+                Some(point) => {
+                    self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
+                    feed.start(id, viewer, point.at);
+                }
+                None => {}
             }
         }
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);

@@ -124,6 +124,20 @@ fn an_old_start_has_to_do_when_no_new_one_comes() {
 }
 
 #[test]
+fn a_wait_is_not_missed_when_idle_is_shorter() {
+    let mut stage = Stage::new(Live { idle: ms(100), ..settings() });
+    stage.push_key(at(0), "ab");
+    let (viewer, _) = stage.join(at(300));
+    stage.push(at(390), "c");
+    stage.tick(at(400));
+    stage.push(at(480), "d");
+    stage.tick(at(490));
+    assert_eq!(stage.feeds.deadline(), Some(at(500)));
+    stage.tick(at(500));
+    assert_eq!(stage.read(viewer), b"abcd");
+}
+
+#[test]
 fn a_viewer_waits_on_when_there_is_no_start_at_all() {
     let mut stage = Stage::new(settings());
     let (viewer, start) = stage.join(at(0));
@@ -178,14 +192,14 @@ fn a_viewer_is_ended_when_the_ring_overtakes_it() {
     stage.push_key(at(0), "abcd");
     let (slow, _) = stage.join(at(0));
     let (quick, _) = stage.join(at(0));
-    stage.feeds.sent(slow, 1);
+    stage.feeds.sent(slow, 3);
     stage.feeds.sent(quick, 4);
     stage.push(at(10), "efghij");
     stage.tick(at(30));
     stage.outputs();
-    assert_eq!(stage.read(slow), b"bcdefghij", "as far behind as the ring reaches");
+    assert_eq!(stage.read(slow), b"defghij", "as far behind as the ring reaches");
     stage.push(at(40), "k");
-    assert_eq!(stage.outputs(), ended(stage.feed, slow, ViewerEnd::Slow, ms(40), 1));
+    assert_eq!(stage.outputs(), ended(stage.feed, slow, ViewerEnd::Slow, ms(40), 3));
     assert!(stage.read(slow).is_empty());
     assert_eq!(stage.read(quick), b"efghijk");
     stage.push(at(50), "lmnop");
@@ -534,7 +548,7 @@ fn run(settings: Live, steps: Vec<Step>) {
 
 proptest! {
     #[test]
-    fn agrees_with_the_rules_applied_to_everything(steps in steps(), buffer in 0usize..200, flush in 0u64..3) {
-        run(Live { buffer, flush_interval: ms(flush * 10), ..settings() }, steps);
+    fn agrees_with_the_rules_applied_to_everything(steps in steps(), buffer in 0usize..200, flush in 0u64..3, idle in 1u64..5) {
+        run(Live { buffer, idle: ms(idle * 70), flush_interval: ms(flush * 10), ..settings() }, steps);
     }
 }
