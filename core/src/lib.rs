@@ -19,6 +19,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod config;
+pub mod edge;
 pub mod feed;
 pub mod id;
 pub mod input;

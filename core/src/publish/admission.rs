@@ -1,5 +1,7 @@
 //! What a POST has to show before anybody's slot is looked at, in this order (spec: publish §3.1).
 
+use alloc::string::String;
+
 use crate::config::{Config, Endpoint};
 use crate::input::EndpointId;
 
@@ -53,17 +55,19 @@ pub fn find<'a>(config: &'a Config, name: &str) -> Option<(EndpointId, &'a Endpo
     Some((EndpointId(index as u32), &config.endpoints[index]))
 }
 
-/// Whether `Authorization: Bearer TOKEN` holds one of the endpoint's tokens; every request does where it has none.
+/// Whether a request may use the endpoint: it has no tokens, or the request carries one of them.
 pub fn authorized(endpoint: &Endpoint, authorization: Option<&str>) -> bool {
-    if endpoint.tokens.is_empty() {
-        return true;
-    }
+    endpoint.tokens.is_empty() || bearer_is_one_of(&endpoint.tokens, authorization)
+}
+
+/// Whether `Authorization: Bearer TOKEN` (RFC 6750 §2.1) holds one of `tokens`.
+pub fn bearer_is_one_of(tokens: &[String], authorization: Option<&str>) -> bool {
     let Some((scheme, token)) = authorization.and_then(|value| value.trim().split_once(' ')) else {
         return false;
     };
     // Every token is compared whole, so that the time taken tells nothing about which one came close.
     let token = token.trim_start().as_bytes();
-    let known = endpoint.tokens.iter().fold(false, |known, own| known | same(own.as_bytes(), token));
+    let known = tokens.iter().fold(false, |known, own| known | same(own.as_bytes(), token));
     scheme.eq_ignore_ascii_case("bearer") && known
 }
 

@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, find, is_media_type};
+pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_of, find, is_media_type};
 pub use session::Session;
 
 use crate::config::{Config, Endpoint, Takeover};
