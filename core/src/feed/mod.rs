@@ -24,6 +24,7 @@ use ring::Ring;
 ///
 /// Deadlines that passed are acted on in [`Feeds::tick`] alone: call it first, with the same `now`, before another call that
 /// takes a time.
+#[derive(Debug)]
 pub struct Feeds {
     settings: Live,
     feeds: Table<FeedKind, Feed>,
@@ -261,6 +262,11 @@ impl Feeds {
             Place::Waiting { .. } => None,
         });
         started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
+    }
+
+    /// How many viewers there are, over all feeds.
+    pub fn viewer_count(&self) -> usize {
+        self.viewers.len()
     }
 
     /// All feeds, in the order in which they were opened.
