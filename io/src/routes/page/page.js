@@ -166,6 +166,7 @@ function showLevel() {
   peak = Math.max(level ?? -60, peak - 1);
   $("level-bar").style.transform = `scaleX(${((level ?? -60) + 60) / 60})`;
   $("level-bar").className = level > -1 ? "clipping" : level > -6 ? "loud" : "";
+  $("level-peak").hidden = level === null;
   $("level-peak").style.transform = `translateX(${((peak + 60) / 60) * 100}%)`;
   $("level").setAttribute("aria-valuenow", Math.round(level ?? -60));
   $("level-text").textContent = muted ? "muted" : level === null ? (stream ? "unknown" : "no sound") : `${Math.round(level)} dB`;
@@ -178,7 +179,7 @@ async function showFigures() {
   const since = before && stats && stats.bytes >= before.stats.bytes ? before : null;
   before = stats && { stats, at };
   if (!stats) {
-    for (const id of ["bitrate", "picture", "round-trip", "loss"]) $(id).textContent = "–";
+    for (const id of ["bitrate", "picture", "frames", "round-trip", "loss"]) $(id).textContent = "–";
     $("limited").hidden = true;
     return;
   }
@@ -190,10 +191,12 @@ async function showFigures() {
     $("loss").textContent = sent ? `${Math.min(100, (lost / sent) * 100).toFixed(1)} %` : "–";
   }
   $("round-trip").textContent = stats.roundTrip === null ? "–" : `${Math.round(stats.roundTrip)} ms`;
-  $("picture").textContent = stats.width ? `${stats.width}×${stats.height}${stats.fps === null ? "" : `, ${Math.round(stats.fps)}/s`}` : "none";
+  $("picture").textContent = stats.width ? `${stats.width}×${stats.height}` : "none";
+  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)}/s`;
   const limits = { cpu: "The picture is reduced: this device is too slow for it.", bandwidth: "The picture is reduced: the network does not carry more." };
   $("limited").textContent = limits[stats.limitedBy] ?? "";
-  $("limited").hidden = !(stats.limitedBy in limits);
+  // Every session begins small and finds out what the network carries.
+  $("limited").hidden = !(stats.limitedBy in limits) || Date.now() - publisher.connectedAt < 15_000;
 }
 
 // ---- the server's side ----------------------------------------------------------------------------------------------

@@ -204,7 +204,7 @@ export class Publisher extends EventTarget {
     const over = () => recovery !== this.#recovery || session !== this.#session;
     await this.#pause(patience);
     if (over()) return;
-    const before = await session.answers();
+    const before = await session.path();
     const until = Date.now() + RESTART;
     const outcome = await session.restart().catch(() => "unanswered");
     if (over()) return;
@@ -216,7 +216,8 @@ export class Publisher extends EventTarget {
       return;
     }
     while (Date.now() < until) {
-      if (session.connected && (await session.answers()) > before) break;
+      const { id, answers } = await session.path();
+      if (session.connected && answers > (id === before.id ? before.answers : 0)) break;
       await this.#pause(LOOK);
       if (over()) return;
     }

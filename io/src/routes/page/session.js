@@ -119,13 +119,13 @@ export class Session {
       const location = response.headers.get("Location");
       if (!location) throw new Unable("bad-answer", "The server named no session.");
       this.url = new URL(location, response.url || endpoint).href;
+      this.#etag = response.headers.get("ETag");
       answer = await response.text();
     } finally {
       clearTimeout(timeout);
     }
     // Closed while the answer was on its way: the server holds a slot for us that nobody wants.
     if (this.#closed) return void this.end();
-    this.#etag = response.headers.get("ETag");
     this.iceServers = iceServers(response.headers.get("Link"));
     if (this.iceServers.length) pc.setConfiguration({ ...pc.getConfiguration(), iceServers: this.iceServers });
     try {
@@ -198,10 +198,10 @@ export class Session {
     return this.#pc?.connectionState === "connected";
   }
 
-  /** How often the far side has answered on the path in use; it grows while the path works. */
-  async answers() {
+  /** The path in use, and how often the far side has answered on it; that grows while the path works. */
+  async path() {
     const pair = selectedPair(await this.#pc.getStats());
-    return (pair?.responsesReceived ?? 0) + (pair?.packetsReceived ?? 0);
+    return { id: pair?.id, answers: (pair?.responsesReceived ?? 0) + (pair?.packetsReceived ?? 0) };
   }
 
   /** The browser's counters, or null when there is no connection. */
