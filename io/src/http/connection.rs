@@ -289,12 +289,7 @@ impl Connection {
             return;
         }
         let Response { status, fields, body, close } = response;
-        let whole = match self.reading {
-            Reading::Next | Reading::Offered { body: RequestBody::None | RequestBody::Length(0), .. } => true,
-            Reading::Body { framing: Framing::Length(0), .. } => true,
-            _ => false,
-        };
-        let keep = whole && self.keep_alive && !self.draining && !close && body != Body::Stream;
+        let keep = self.is_read() && self.keep_alive && !self.draining && !close && body != Body::Stream;
         self.write_line(&["HTTP/1.1 ", &status.code().to_string(), " ", status.reason()]);
         self.write_line(&["Date: ", date.as_str()]);
         for (name, value) in &fields {
@@ -329,6 +324,16 @@ impl Connection {
         } else {
             self.discard();
         }
+    }
+
+    /// Whether nothing of the present request is to come any more.
+    fn is_read(&self) -> bool {
+        matches!(
+            self.reading,
+            Reading::Next
+                | Reading::Offered { body: RequestBody::None | RequestBody::Length(0), .. }
+                | Reading::Body { framing: Framing::Length(0), .. }
+        )
     }
 
     fn write_line(&mut self, parts: &[&str]) {
