@@ -115,10 +115,10 @@ function show() {
   if ($("sentence").textContent !== sentence) $("sentence").textContent = sentence;
   document.title = `${STATES[state][0]} · Holdfast`;
 
-  $("go").textContent = active ? "Stop" : "Publish";
+  // Nobody is on air against somebody else's will without a person having said so: see Publisher.
+  $("go").textContent = active ? "Stop" : state === "displaced" ? "Take back" : "Publish";
   $("go").classList.toggle("stop", active);
   $("retry").hidden = retryAt === null;
-  $("take-back").hidden = state !== "displaced";
   $("on-air").hidden = state !== "publishing";
 
   // A session keeps the kinds it began with; devices and sizes may change under way.
@@ -146,10 +146,8 @@ function show() {
 function count() {
   const { retryAt, connectedAt } = publisher;
   $("countdown").hidden = retryAt === null;
-  if (retryAt !== null) {
-    const seconds = Math.ceil((retryAt - Date.now()) / 1000);
-    $("countdown").textContent = seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
-  }
+  const seconds = Math.ceil(((retryAt ?? 0) - Date.now()) / 1000);
+  $("countdown").textContent = retryAt === null ? "" : seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
   $("elapsed").textContent = connectedAt === null ? "0:00" : clock((Date.now() - connectedAt) / 1000);
 }
 
@@ -174,7 +172,8 @@ function showLevel() {
 
 let before = null;
 async function showFigures() {
-  const stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  let stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  if (publisher.state !== "publishing") stats = null;
   const at = performance.now();
   const since = before && stats && stats.bytes >= before.stats.bytes ? before : null;
   before = stats && { stats, at };
@@ -281,11 +280,12 @@ async function copyText(element) {
 
 publisher.addEventListener("change", () => {
   show();
+  showFigures();
   keepAwake();
+  if (publisher.reason === "http-401") $("token").focus();
 });
 $("go").addEventListener("click", () => (publisher.active ? publisher.stop() : publish()));
 $("retry").addEventListener("click", () => publisher.retryNow());
-$("take-back").addEventListener("click", () => publisher.takeBack());
 $("show").addEventListener("click", () => rechoose());
 $("mute").addEventListener("click", () => {
   const muted = $("mute").getAttribute("aria-pressed") !== "true";
@@ -359,8 +359,8 @@ setInterval(async () => {
   if (document.visibilityState === "hidden" && !auto) return;
   await readStatus();
   show();
-  // A kiosk has nobody to press "Take back". A slot that is free is taken from nobody.
-  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(({ state }) => state === "free")) publisher.takeBack();
+  // A kiosk has nobody to press the button. A slot that is free is taken from nobody.
+  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(({ state }) => state === "free")) publish();
 }, 2000);
 await readStatus();
 show();

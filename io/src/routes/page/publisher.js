@@ -109,11 +109,6 @@ export class Publisher extends EventTarget {
     this.#set("failed", reason);
   }
 
-  /** After a displacement, on somebody's word: asks for the slot again. */
-  takeBack() {
-    if (this.state === "displaced") this.start(this.#setup);
-  }
-
   /** Ends a wait: somebody, or a network that came back, says that now is better than later. */
   retryNow() {
     if (this.retryAt === null) return;
@@ -186,12 +181,14 @@ export class Publisher extends EventTarget {
         this.#after(STABLE, () => (this.#row = 0));
         break;
       case "disconnected":
+      case "silent":
         // While it is being set up the set-up's own deadline holds.
         if (this.state !== "publishing") break;
         this.#clear();
         this.#set("reconnecting", "disconnected");
         this.#after(DROPPED, () => this.#lost(session, "disconnected"));
-        if (!this.#recovery) this.#recover(session, GRACE);
+        // Silence has lasted long enough already.
+        if (!this.#recovery) this.#recover(session, what === "silent" ? 0 : GRACE);
         break;
       default:
         this.#lost(session, what);
@@ -209,12 +206,9 @@ export class Publisher extends EventTarget {
     const outcome = await session.restart().catch(() => "unanswered");
     if (over()) return;
     if (outcome === "gone") return this.#lost(session, "gone");
-    if (outcome === "refused") {
-      // The server keeps the old ICE session then. As long as that one works nothing is lost.
-      if (!session.connected) return this.#lost(session, "disconnected");
-      this.#recovery = null;
-      return;
-    }
+    if (outcome === "refused" && !session.connected) return this.#lost(session, "disconnected");
+    // The server keeps the old ICE session then; as long as that one works nothing is lost.
+    if (outcome === "refused" && this.state === "publishing") return void (this.#recovery = null);
     while (Date.now() < until) {
       const { id, answers } = await session.path();
       if (session.connected && answers > (id === before.id ? before.answers : 0)) break;

@@ -9,6 +9,13 @@ const POST_TIMEOUT = 30_000;
 const TIMEOUT = 2_000;
 /** How long anybody waits to learn what became of a session; a new POST follows, and must not be late. */
 const FAREWELL = 500;
+/**
+ * A path without any answer for this long is dead. Chromium asks at least every 2.5 s and calls a path `disconnected`
+ * only after 5 to 8 s, during which the page would claim to be on air.
+ */
+const SILENT = 3_500;
+/** How often the path is looked at. */
+const LOOK = 500;
 
 /** The server said no. `reason` is its own word for it if it gave one, else `http-` and the status. */
 export class Refusal extends Error {
@@ -66,7 +73,7 @@ export class Session {
    * @param {string} setup.token bearer token, or empty
    * @param {MediaStream} setup.stream at most one audio and one video track
    * @param {RTCIceServer[]} setup.iceServers
-   * @param {(what: "post"|"connected"|"disconnected"|"failed"|"closed"|"gone") => void} setup.report
+   * @param {(what: "post"|"connected"|"disconnected"|"silent"|"failed"|"closed"|"gone") => void} setup.report
    */
   constructor(setup) {
     this.#setup = setup;
@@ -85,6 +92,7 @@ export class Session {
   #candidates = [];
   #gathered = false;
   #patching = false;
+  #looking = null;
   #trickle = true;
 
   /** Offers, POSTs and applies the answer. Throws Refusal, Unable, or what `fetch` throws for a network error. */
@@ -98,7 +106,10 @@ export class Session {
     }
     pc.onicecandidate = ({ candidate }) => this.#gather(candidate);
     pc.onconnectionstatechange = () => {
-      if (pc.connectionState === "connected") this.#report("connected");
+      if (pc.connectionState === "connected") {
+        this.#watchPath();
+        this.#report("connected");
+      }
       if (pc.connectionState === "failed") this.#report("failed");
     };
     pc.oniceconnectionstatechange = () => {
@@ -180,6 +191,7 @@ export class Session {
   close() {
     if (this.#closed) return;
     this.#closed = true;
+    clearInterval(this.#looking);
     this.#post.abort(new Error("closed"));
     this.#pc?.close();
   }
@@ -245,6 +257,23 @@ export class Session {
     };
     transport.onstatechange = check;
     check();
+  }
+
+  #watchPath() {
+    clearInterval(this.#looking);
+    let last = {};
+    let since = performance.now();
+    this.#looking = setInterval(async () => {
+      const path = await this.path();
+      const now = performance.now();
+      if (path.id !== last.id || path.answers !== last.answers) {
+        last = path;
+        since = now;
+      } else if (now - since >= SILENT) {
+        since = now;
+        this.#report("silent");
+      }
+    }, LOOK);
   }
 
   #gather(candidate) {
