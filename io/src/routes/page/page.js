@@ -23,6 +23,9 @@ let choosing = Promise.resolve();
 const source = () => document.querySelector("input[name=source]:checked").value;
 const chosen = () => endpoints?.find(({ name }) => name === $("endpoint").value);
 
+/** A slot whose session is ending is nobody's already. */
+const isFree = ({ state, session }) => state !== "held" || session?.state === "ending";
+
 function wanted() {
   return {
     source: source(),
@@ -89,7 +92,7 @@ function publish() {
     occupied: async () => {
       await readStatus();
       const slots = endpoints?.find((endpoint) => endpoint.name === name)?.slots;
-      return slots ? slots.every(({ state }) => state === "held") : null;
+      return slots ? !slots.some(isFree) : null;
     },
   });
 }
@@ -243,7 +246,7 @@ function showWatch() {
   slots.forEach((slot, index) => {
     const [code, , note] = list.children[index].children;
     const words = [];
-    if (slots.length > 1) words.push(`Slot ${(slot.slot ?? index) + 1}`);
+    if (slots.length > 1) words.push(`Slot ${index + 1}`);
     if (slot.state) words.push(slot.state === "held" ? "on air" : "free");
     if (slot.viewers !== undefined) words.push(slot.viewers === 1 ? "1 viewer" : `${slot.viewers} viewers`);
     if (code.textContent !== address(slot)) code.textContent = address(slot);
@@ -360,7 +363,7 @@ setInterval(async () => {
   await readStatus();
   show();
   // A kiosk has nobody to press the button. A slot that is free is taken from nobody.
-  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(({ state }) => state === "free")) publish();
+  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(isFree)) publish();
 }, 2000);
 await readStatus();
 show();

@@ -239,7 +239,7 @@ export class Publisher extends EventTarget {
     this.#endedByServer = fate === "gone";
     const verdict = this.#endedByServer ? await this.#verdict(reason) : "rejoin";
     if (run !== this.#run) return;
-    if (verdict === "rejoin") this.#rejoin(cause);
+    if (verdict === "rejoin") this.#retry(this.state, { reason: cause });
     else this.#set("displaced", verdict);
   }
 
@@ -255,17 +255,13 @@ export class Publisher extends EventTarget {
     return (await this.#setup.occupied().catch(() => null)) ? "displaced" : "rejoin";
   }
 
-  #rejoin(reason, atLeast = 0, detail = "") {
-    this.#retry(this.#published ? "reconnecting" : "connecting", { reason, detail, atLeast });
-  }
-
   #refused(error) {
     if (error instanceof Unable) return this.#set("failed", error.reason, { detail: error.detail });
     if (!(error instanceof Refusal)) {
       // `fetch` throws TypeError or our abort for every kind of network trouble; anything else is the browser's refusal.
       const network = error instanceof TypeError || error.message === "no answer";
       if (!network) return this.#set("failed", "browser", { detail: error.message });
-      return this.#retry("reconnecting", { reason: "network", atLeast: 500 });
+      return this.#retry("reconnecting", { reason: "network" });
     }
     const { status, reason, detail, retryAfter } = error;
     if (this.#endedByServer && HELD_BY_ANOTHER.includes(reason)) return this.#set("displaced", "displaced", { detail });
@@ -275,7 +271,7 @@ export class Publisher extends EventTarget {
   }
 
   /** Waits for the next POST, never shorter than `atLeast`: jitter spreads those who lost the same server. */
-  #retry(state, { reason, detail = "", atLeast }) {
+  #retry(state, { reason, detail = "", atLeast = 0 }) {
     const base = BACKOFF[Math.min(this.#row, BACKOFF.length - 1)];
     this.#row += 1;
     const wait = Math.max(base * (0.75 + Math.random() / 2), atLeast + (atLeast && Math.random() * 250));

@@ -17,7 +17,10 @@ const SILENT = 3_500;
 /** How often the path is looked at. */
 const LOOK = 500;
 
-/** The server said no. `reason` is its own word for it if it gave one, else `http-` and the status. */
+/**
+ * The server said no. `reason` is its own word where the answer depends on who else is here (409, 429, 5xx), since only it
+ * knows why; for everything that is wrong with the request itself it is `http-` and the status.
+ */
 export class Refusal extends Error {
   constructor({ status, reason, detail, retryAfter }) {
     super(detail || reason);
@@ -27,9 +30,11 @@ export class Refusal extends Error {
   /** Reads status, `Retry-After` and the problem body (RFC 9457) of a response. */
   static async from(response) {
     const problem = await problemOf(response);
+    const { status } = response;
+    const situation = status >= 500 || status === 409 || status === 429;
     return new Refusal({
-      status: response.status,
-      reason: problem.reason ?? `http-${response.status}`,
+      status,
+      reason: (situation && problem.reason) || `http-${status}`,
       detail: problem.detail,
       retryAfter: retryAfterOf(response),
     });
