@@ -30,9 +30,10 @@ class Picture(MediaStreamTrack):
 
     kind = "video"
 
-    def __init__(self, fps):
+    def __init__(self, fps, size):
         super().__init__()
         self.fps = fps
+        self.width, self.height = (int(side) for side in size.split("x"))
         self.number = 0
         self.start = None
 
@@ -41,7 +42,7 @@ class Picture(MediaStreamTrack):
             self.start = time.monotonic()
         due = self.start + self.number / self.fps
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        frame = av.VideoFrame(320, 240, "yuv420p")
+        frame = av.VideoFrame(self.width, self.height, "yuv420p")
         luma = 40 + (self.number * 7) % 160
         for plane, value in zip(frame.planes, (luma, 110, 140)):
             plane.update(bytes([value]) * plane.buffer_size)
@@ -52,11 +53,15 @@ class Picture(MediaStreamTrack):
 
 
 class Tone(MediaStreamTrack):
-    """A tone of 440 Hz in packets of 20 ms; after `seconds` it falls silent for good and not one packet more comes."""
+    """A tone of 500 Hz, ten whole waves in each packet of 20 ms; after `seconds` it falls silent for good and not one packet more comes."""
 
     kind = "audio"
     SAMPLES = 960
     RATE = 48000
+    WAVES = b"".join(
+        struct.pack("<hh", value, value)
+        for value in (int(6000 * math.sin(2 * math.pi * i / 96)) for i in range(960))
+    )
 
     def __init__(self, seconds):
         super().__init__()
@@ -73,10 +78,8 @@ class Tone(MediaStreamTrack):
             await asyncio.Event().wait()
         await asyncio.sleep(max(0.0, self.start + at - time.monotonic()))
         frame = av.AudioFrame(format="s16", layout="stereo", samples=self.SAMPLES)
-        base = self.number * self.SAMPLES
-        tone = (int(6000 * math.sin(2 * math.pi * 440 * (base + i) / self.RATE)) for i in range(self.SAMPLES))
-        frame.planes[0].update(b"".join(struct.pack("<hh", value, value) for value in tone))
-        frame.pts = base
+        frame.planes[0].update(self.WAVES)
+        frame.pts = self.number * self.SAMPLES
         frame.sample_rate = self.RATE
         frame.time_base = fractions.Fraction(1, self.RATE)
         self.number += 1
@@ -94,6 +97,7 @@ def arguments():
     parser.add_argument("--url", required=True)
     parser.add_argument("--token")
     parser.add_argument("--video", default="30", help="frames per second, or none")
+    parser.add_argument("--size", default="320x240")
     parser.add_argument("--audio", default="on", help="on, none, or the seconds after which the microphone fails")
     parser.add_argument("--bind", default="127.0.0.1", help="the address ICE uses")
     parser.add_argument("--wait", action="store_true", help="make the offer, then wait for a line before the POST")
@@ -116,7 +120,7 @@ async def main():
         seconds = math.inf if options.audio == "on" else float(options.audio)
         prefer(pc.addTransceiver(Tone(seconds), direction="sendonly"), "audio", "opus")
     if options.video != "none":
-        prefer(pc.addTransceiver(Picture(float(options.video)), direction="sendonly"), "video", "h264")
+        prefer(pc.addTransceiver(Picture(float(options.video), options.size), direction="sendonly"), "video", "h264")
 
     @pc.on("connectionstatechange")
     async def changed():

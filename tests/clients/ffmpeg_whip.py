@@ -23,6 +23,9 @@ STARTED = time.monotonic()
 FPS = 25
 RATE = 48000
 SAMPLES = 960
+WAVES = b"".join(
+    struct.pack("<hh", value, value) for value in (int(6000 * math.sin(2 * math.pi * i / 96)) for i in range(SAMPLES))
+)
 
 
 def say(event, **facts):
@@ -65,11 +68,9 @@ def picture(number):
 
 def tone(number):
     frame = av.AudioFrame(format="s16", layout="stereo", samples=SAMPLES)
-    base = number * SAMPLES
-    values = (int(6000 * math.sin(2 * math.pi * 440 * (base + i) / RATE)) for i in range(SAMPLES))
-    frame.planes[0].update(b"".join(struct.pack("<hh", value, value) for value in values))
+    frame.planes[0].update(WAVES)
     frame.sample_rate = RATE
-    frame.pts = base
+    frame.pts = number * SAMPLES
     frame.time_base = fractions.Fraction(1, RATE)
     return frame
 

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::http::{Request, Response};
-use crate::offer;
+use crate::offer::{self, Tracks};
 use crate::prepared;
 use crate::process::{Holdings, Process};
 
@@ -88,6 +88,30 @@ impl Edge {
     /// `/api/status`.
     pub fn status(&self) -> Value {
         self.get("/api/status").json()
+    }
+
+    /// The session in the first slot of an endpoint, as the status shows it; `Null` if there is none.
+    pub fn session(&self, endpoint: &str) -> Value {
+        let status = self.status();
+        let endpoints = status["endpoints"].as_array().cloned().unwrap_or_default();
+        let found = endpoints.into_iter().find(|own| own["name"] == endpoint);
+        found.map_or(Value::Null, |own| own["slots"][0]["session"].clone())
+    }
+
+    /// Waits until the first slot's publisher has delivered these kinds of media.
+    ///
+    /// # Panics
+    /// After 15 s.
+    pub fn delivers(&self, endpoint: &str, tracks: Tracks) {
+        let kinds: &[&str] = match tracks {
+            Tracks::Both => &["audio", "video"],
+            Tracks::Audio => &["audio"],
+            Tracks::Video => &["video"],
+        };
+        crate::eventually(&format!("{kinds:?} from the publisher"), Duration::from_secs(15), || {
+            let session = self.session(endpoint);
+            kinds.iter().all(|kind| session[kind]["packets"].as_u64() > Some(0)).then_some(())
+        });
     }
 
     /// SIGKILL, and the same configuration on the same port again. How long the new one took to listen.

@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 /// One line, with the moment it was read.
@@ -130,11 +130,11 @@ impl Process {
         })
     }
 
-    /// Sends a signal to it alone.
+    /// Sends a signal to it and its children.
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             // It may have ended by itself meanwhile; then there is nobody to tell.
-            let _ = kill_process(self.group(), signal);
+            let _ = kill_process_group(self.group(), signal);
         }
     }
 

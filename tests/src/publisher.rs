@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::prepared;
@@ -14,6 +15,7 @@ pub struct Aiortc {
     url: String,
     video: String,
     audio: String,
+    size: String,
     bind: String,
     token: Option<String>,
     wait: bool,
@@ -26,6 +28,7 @@ impl Aiortc {
             url: url.to_owned(),
             video: "30".to_owned(),
             audio: "on".to_owned(),
+            size: "320x240".to_owned(),
             bind: "127.0.0.1".to_owned(),
             token: None,
             wait: false,
@@ -43,6 +46,13 @@ impl Aiortc {
     #[must_use]
     pub fn audio(mut self, audio: &str) -> Aiortc {
         audio.clone_into(&mut self.audio);
+        self
+    }
+
+    /// Width and height of the picture, such as `160x120`.
+    #[must_use]
+    pub fn size(mut self, size: &str) -> Aiortc {
+        size.clone_into(&mut self.size);
         self
     }
 
@@ -64,7 +74,8 @@ impl Aiortc {
     pub fn start(&self) -> Publisher {
         let mut command = Command::new(prepared::python());
         command.arg(prepared::client("aiortc_whip.py"));
-        command.args(["--url", &self.url, "--video", &self.video, "--audio", &self.audio, "--bind", &self.bind]);
+        command.args(["--url", &self.url, "--video", &self.video, "--audio", &self.audio]);
+        command.args(["--size", &self.size, "--bind", &self.bind]);
         if let Some(token) = &self.token {
             command.args(["--token", token]);
         }
@@ -79,6 +90,13 @@ impl Aiortc {
 pub fn gstreamer(kind: &str, url: &str) -> Publisher {
     let mut command = Command::new(prepared::gstreamer_publisher());
     command.args(["--kind", kind, "--url", url]);
+    Publisher::start(kind, command)
+}
+
+/// The same, loaded and waiting for [`Publisher::go`].
+pub fn gstreamer_waiting(kind: &str, url: &str) -> Publisher {
+    let mut command = Command::new(prepared::gstreamer_publisher());
+    command.args(["--wait", "--kind", kind, "--url", url]);
     Publisher::start(kind, command)
 }
 
@@ -155,6 +173,25 @@ impl Publisher {
     /// SIGKILL: no goodbye of any kind.
     pub fn kill(&mut self) -> Instant {
         self.process.kill()
+    }
+
+    /// SIGTERM, upon which it sends DELETE; returns when that was answered.
+    ///
+    /// # Panics
+    /// When it was not within 10 s.
+    pub fn leave(&mut self) {
+        self.process.signal(Signal::TERM);
+        self.process.event("deleted", Duration::from_secs(10));
+    }
+
+    /// SIGSTOP to the whole of it: nothing is sent any more, and nothing is lost.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     /// The process behind it.
