@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::prepared;
@@ -96,6 +97,16 @@ impl Browser {
     /// When it cannot be written.
     pub fn picture(&mut self, path: &Path) {
         self.order(json!({"do": "shot", "path": path})).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    }
+
+    /// SIGSTOP to all of it.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// SIGCONT to all of it.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::CONT);
     }
 
     /// SIGKILL to all of it.

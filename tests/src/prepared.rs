@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use rustix::process::{Resource, getrlimit, setrlimit};
+
 /// The root of the checkout.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the tests crate lies in the workspace")
@@ -71,6 +73,24 @@ pub fn tool(name: &str) -> Command {
     let mut command = Command::new(name);
     command.stdin(Stdio::null());
     command
+}
+
+/// Prometheus's own checker.
+pub fn promtool() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join("promtool")).find(|file| file.is_file());
+    found.unwrap_or_else(|| present(cache().join("prometheus/usr/bin/promtool")))
+}
+
+/// Lets this process, and what it starts, have this many open descriptors.
+///
+/// # Panics
+/// When the hard limit is lower.
+pub fn allow_descriptors(number: u64) {
+    let mut limit = getrlimit(Resource::Nofile);
+    assert!(limit.maximum.is_none_or(|most| most >= number), "at least {number} descriptors are needed: {limit:?}");
+    limit.current = Some(number.max(limit.current.unwrap_or(number)));
+    setrlimit(Resource::Nofile, limit).expect("a limit below the hard one can be set");
 }
 
 /// A fresh folder for the files of one test process; what lies there after a failure explains it.
