@@ -78,12 +78,12 @@ fn widths(viewer: &Viewer) -> Vec<u32> {
 #[test]
 fn a_wrong_token_does_not_touch_a_dead_holder() {
     let _turn = turn();
-    let edge = Edge::start("[[endpoint]]\nname = \"live\"\ntokens = [\"open sesame\"]\n");
-    let (mut a, session) = on_air(&edge, &Aiortc::to(&edge.url("/whip/live")).token("open sesame"));
+    let edge = Edge::start("[[endpoint]]\nname = \"live\"\ntokens = [\"open-sesame\"]\n");
+    let (mut a, session) = on_air(&edge, &Aiortc::to(&edge.url("/whip/live")).token("open-sesame"));
     a.kill();
     std::thread::sleep(Duration::from_millis(2500));
     for authorization in
-        [None, Some("Bearer wrong"), Some("Basic b3BlbiBzZXNhbWU="), Some("Bearer "), Some("open sesame")]
+        [None, Some("Bearer wrong"), Some("Basic b3BlbiBzZXNhbWU="), Some("Bearer "), Some("open-sesame")]
     {
         let mut request = Request::offer("/whip/live", &offer::plain());
         if let Some(authorization) = authorization {
@@ -93,10 +93,10 @@ fn a_wrong_token_does_not_touch_a_dead_holder() {
         assert_eq!(answer.status, 401, "{authorization:?}: {answer:?}");
         assert!(answer.must("WWW-Authenticate").starts_with("Bearer"), "{answer:?}");
     }
-    let look = Request::new("GET", &session).field("Authorization", "Bearer open sesame").send(edge.address());
+    let look = Request::new("GET", &session).field("Authorization", "Bearer open-sesame").send(edge.address());
     assert_eq!(look.status, 204, "A still holds its slot");
     // And the right token takes it over.
-    let (_b, _) = on_air(&edge, &Aiortc::to(&edge.url("/whip/live")).token("open sesame"));
+    let (_b, _) = on_air(&edge, &Aiortc::to(&edge.url("/whip/live")).token("open-sesame"));
 }
 
 /// W17: the edge itself is killed and started again.

@@ -175,7 +175,7 @@ fn junk_offers_do_not_touch_a_dead_holder() {
         ("a data channel only", "application/sdp", data.into(), &[422]),
         ("nobody sends", "application/sdp", plain.replace("sendonly", "recvonly").into(), &[400, 422]),
         ("inactive", "application/sdp", plain.replace("sendonly", "inactive").into(), &[400, 422]),
-        ("cut off", "application/sdp", plain[..plain.len() / 3].as_bytes().to_vec(), &[400, 422]),
+        ("cut off", "application/sdp", plain.as_bytes()[..plain.len() / 3].to_vec(), &[400, 422]),
     ];
     for (what, media_type, body, wanted) in cases {
         let answer =

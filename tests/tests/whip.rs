@@ -81,8 +81,8 @@ fn a_media_type_may_have_parameters() {
 #[test]
 fn get_and_options_tell_what_they_must() {
     let _turn = turn();
-    let edge = Edge::start("[[endpoint]]\nname = \"live\"\ntokens = [\"secret token\"]\n");
-    let bearer = "Bearer secret token";
+    let edge = Edge::start("[[endpoint]]\nname = \"live\"\ntokens = [\"secret-token\"]\n");
+    let bearer = "Bearer secret-token";
     let posted = Request::offer("/whip/live", &offer::plain()).field("Authorization", bearer).send(edge.address());
     assert_eq!(posted.status, 201, "{}", posted.text());
     let session = posted.must("Location").to_owned();
