@@ -96,7 +96,7 @@ impl Stream {
 
     fn read(&mut self, chunk: &Chunk) {
         assert!(!chunk.data.is_empty() && chunk.data.len().is_multiple_of(PACKET));
-        let (maps, units) = (self.maps.len(), self.pes.len());
+        let (maps, clocks, units) = (self.maps.len(), self.clocks.len(), self.pes.len());
         for packet in chunk.data.chunks(PACKET) {
             self.packet(packet);
         }
@@ -107,6 +107,7 @@ impl Stream {
             !chunk.random_access || self.maps.len() > maps,
             "a player can start only where it is told what there is"
         );
+        assert!(!chunk.random_access || self.clocks.len() > clocks, "and what time it is");
         assert!(pes.length == 0 || pes.length == pes.data.len(), "says {}, has {}", pes.length, pes.data.len());
         self.lead = self.lead.max(pes.dts);
         self.overdue += usize::from(self.clocks.last().is_some_and(|clock| pes.dts < clock.at));

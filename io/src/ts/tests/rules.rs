@@ -223,7 +223,7 @@ fn the_clock_gives_way_to_a_track_that_comes_later() {
     stage.push(key(1, 0));
     for frame in 0..500 {
         stage.push(opus(1, frame * 20));
-        if frame >= 20 && frame % 2 == 0 {
+        if frame > 20 && frame % 2 == 0 {
             stage.push(delta(1, frame * 20 - 400));
         }
     }
@@ -231,6 +231,28 @@ fn the_clock_gives_way_to_a_track_that_comes_later() {
     assert_eq!(stream.overdue, 5, "while the clock stands still to be 200 ms later, then no more");
     assert!(stream.clocks.windows(2).all(|pair| pair[0].at <= pair[1].at));
     assert_eq!(stage.muxer.counts(), Counts::default());
+}
+
+#[test]
+fn the_clock_does_not_give_way_without_end() {
+    let mut stage = Stage::new(1, BOTH);
+    stage.push(key(1, 0));
+    stage.push(opus(1, 5000));
+    stage.push(delta(1, 1000));
+    stage.push(opus(1, 9000));
+    assert_eq!(stage.stream().clocks.last().map(|clock| clock.at), Some(EPOCH + (9000 - 200 - 500) * MS));
+}
+
+#[test]
+fn what_comes_is_declared_whatever_was_negotiated() {
+    let mut stage = Stage::new(1, Tracks::default());
+    stage.push(opus(1, 0));
+    stage.push(key(1, 10));
+    stage.muxer.session(session(2), Tracks { audio: Some(AudioCodec::Aac), video: false });
+    stage.push(opus(2, 1000));
+    let maps: Vec<_> = stage.stream().maps.into_iter().map(|map| map.streams).collect();
+    let (avc, opus) = ((0x1b, VIDEO), (0x06, AUDIO));
+    assert_eq!(maps, [vec![opus], vec![avc, opus], vec![opus]]);
 }
 
 #[test]
@@ -286,7 +308,7 @@ fn another_reader_reads_the_same() {
     let mut stage = Stage::new(1, Tracks { audio: Some(AudioCodec::Aac), video: true });
     let mut sent = Vec::new();
     for frame in 0..50u8 {
-        let picture = vec![&[0, 0, 0, 1, 9, 0xf0][..], &vec![frame; 1000 * usize::from(frame % 7) + 1]].concat();
+        let picture = [&[0, 0, 0, 1, 9, 0xf0][..], &vec![frame; 1000 * usize::from(frame % 7) + 1]].concat();
         let sound = vec![frame; usize::from(frame) * 5 + 1];
         let ms = i64::from(frame) * 40;
         stage.push(unit(session(1), Codec::H264, ms, frame % 10 == 0, &picture));
