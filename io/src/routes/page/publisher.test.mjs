@@ -225,6 +225,15 @@ test("another network restarts ICE at once, and POSTs if nothing is answered wit
   assert.ok(first >= 2_000 && first < 2_400, `${first} ms`);
 });
 
+test("where ICE cannot be restarted the old one goes on, with nothing left pending", async () => {
+  await live();
+  server.PATCH = () => problem(409, "restart-failed");
+  publisher.networkChanged();
+  await pass(2_500);
+  assert.deepEqual([publisher.state, publisher.posts], ["publishing", 1]);
+  assert.equal(Peer.all[0].signalingState, "stable");
+});
+
 test("a path without answers is off air long before the browser says so", async () => {
   await live();
   await pass(4_200);
