@@ -199,7 +199,7 @@ async function showFigures() {
   }
   $("round-trip").textContent = stats.roundTrip === null ? "–" : `${Math.round(stats.roundTrip)} ms`;
   $("picture").textContent = stats.width ? `${stats.width}×${stats.height}` : "none";
-  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)}/s`;
+  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)} fps`;
   const limits = { cpu: "The picture is reduced: this device is too slow for it.", bandwidth: "The picture is reduced: the network does not carry more." };
   $("limited").textContent = limits[stats.limitedBy] ?? "";
   // Every session begins small and finds out what the network carries.
