@@ -403,11 +403,11 @@ fn a_restart_that_fails_or_whose_session_ends_is_answered() {
     desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert!(desk.read(id).starts_with("HTTP/1.1 404 "));
     // Nobody answers: the client is told in time, and may try again.
-    let (_, location) = desk.publish();
+    let (b, location) = desk.publish();
     let restart = patch_request(&location, "*", &fragment(NEW[0], NEW[1]));
     let id = desk.connect();
     desk.send(id, &restart);
-    desk.run(desk.now + 30_000);
+    desk.run_alive(&[b], 30_100);
     assert!(desk.read(id).starts_with("HTTP/1.1 504 "));
 }
 

@@ -454,7 +454,10 @@ impl Server {
         self.counts.timed_out += 1;
         match connection.overdue_answer() {
             Some(answer) => {
-                connection.work = Work::None;
+                if let Work::Restarting(session) = std::mem::replace(&mut connection.work, Work::None) {
+                    self.publishers.restart_abandoned(session, id);
+                }
+                connection.http.give_up();
                 self.answer(now, id, routes::shared(answer));
             }
             None => self.close(now, id),
