@@ -110,7 +110,8 @@ impl Response {
             reason: &'a str,
             detail: &'a str,
         }
-        let problem = Problem { r#type: format!("/problems/{kind}"), title, status: status.code(), reason: kind, detail };
+        let problem =
+            Problem { r#type: format!("/problems/{kind}"), title, status: status.code(), reason: kind, detail };
         let json = serde_json::to_vec(&problem).expect("a map of strings and a number is JSON");
         Response::new(status)
             .header(field::CONTENT_TYPE, FieldValue::from_static("application/problem+json"))
@@ -186,7 +187,8 @@ mod tests {
         assert_eq!(
             value,
             serde_json::json!({
-                "type": "/problems/holder-live", "title": "Slot \"1\"\r\n", "status": 503, "detail": "taken"
+                "type": "/problems/holder-live", "title": "Slot \"1\"\r\n", "status": 503,
+                "reason": "holder-live", "detail": "taken"
             })
         );
         assert_eq!(problem.fields[0].1.as_str(), "application/problem+json");

@@ -22,8 +22,8 @@ use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
 use crate::ts::AudioCodec;
-use connection::{Connection, Work};
 pub(crate) use connection::Body as ReadBody;
+use connection::{Connection, Work};
 pub use publishers::{Publisher, Publishers};
 
 /// Marks ids of connections.
@@ -618,4 +618,3 @@ impl Call<'_> {
         self.server.rearm(self.now, self.id);
     }
 }
-
