@@ -62,8 +62,8 @@ fn show(settings: Settings) -> ExitCode {
 }
 
 fn start(settings: Settings) -> ExitCode {
-    let log = Log::open(&settings.log);
-    match run::run(settings, &log) {
+    let _log = Log::open(&settings.log);
+    match run::run(&settings) {
         Ok(()) => ExitCode::SUCCESS,
         Err(stopped) => {
             tracing::error!("{stopped}");

@@ -17,12 +17,11 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::config::{self, Format};
-use note::Told;
+use note::{Told, tell};
 use writer::Writer;
 
 /// The log while it is open; dropped, it writes what is left, for a second at most.
 pub struct Log {
-    format: Format,
     _writer: Writer,
 }
 
@@ -33,18 +32,13 @@ impl Log {
         let log = subscriber(settings, stderr().is_terminal(), lines);
         // A second log in one process is a test's; it goes to the first.
         let _ = tracing::subscriber::set_global_default(log);
-        Log { format: settings.format, _writer: writer }
-    }
-
-    /// Writes down what the core says happened.
-    pub fn note(&self, note: &Note) {
-        write(self.format, note);
+        Log { _writer: writer }
     }
 }
 
-/// Sentences stand for themselves; programs get their parts as well.
-fn write(format: Format, note: &Note) {
-    let Told { level, sentence, endpoint, slot, session, reason, viewer } = note::tell(note);
+/// Writes down what the core says happened. A sentence stands for itself; programs get its parts as well.
+pub fn note(format: Format, note: &Note) {
+    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note);
     if format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
@@ -136,14 +130,14 @@ mod tests {
 
     #[test]
     fn text_is_a_sentence_and_nothing_else() {
-        let text = logged(Level::Info, Format::Text, || write(Format::Text, &displaced()));
+        let text = logged(Level::Info, Format::Text, || super::note(Format::Text, &displaced()));
         let (_, message) = text.split_once("  WARN ").or_else(|| text.split_once(" WARN ")).expect("a level");
         assert_eq!(message, format!("{SENTENCE}\n"));
     }
 
     #[test]
     fn json_has_the_sentence_and_its_parts() {
-        let text = logged(Level::Info, Format::Json, || write(Format::Json, &displaced()));
+        let text = logged(Level::Info, Format::Json, || super::note(Format::Json, &displaced()));
         for part in [
             r#""level":"WARN""#,
             r#""endpoint":"live""#,
@@ -160,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_is_less_important_than_the_level_is_left_out() {
-        assert_eq!(logged(Level::Error, Format::Text, || write(Format::Text, &displaced())), "");
+        assert_eq!(logged(Level::Error, Format::Text, || super::note(Format::Text, &displaced())), "");
         assert_eq!(logged(Level::Warn, Format::Text, || info!("x")), "");
         assert!(logged(Level::Debug, Format::Text, || debug!("x")).contains("DEBUG"));
     }

@@ -70,7 +70,11 @@ pub(super) struct Rows {
 /// Every section, in the order of the sample.
 pub(super) static SECTIONS: &[Section] = &[
     Section { path: "http", doc: "Where clients come in: pages, WHIP, viewers, status.", rows: None },
-    Section { path: "http.tls", doc: "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost.", rows: None },
+    Section {
+        path: "http.tls",
+        doc: "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost.",
+        rows: None,
+    },
     Section { path: "http.limits", doc: "What one client may take.", rows: None },
     Section { path: "ice", doc: "How publishers' media comes in.", rows: None },
     Section {

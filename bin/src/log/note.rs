@@ -24,7 +24,8 @@ impl Told<'_> {
 pub(super) fn tell(note: &Note) -> Told<'_> {
     match note {
         Note::SessionStarted { endpoint, slot, session, waited } => {
-            let waited = if *waited == 0 { String::new() } else { format!(" after it had waited {}", seconds(*waited)) };
+            let waited =
+                if *waited == 0 { String::new() } else { format!(" after it had waited {}", seconds(*waited)) };
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} was let in{waited}");
             Told {
                 endpoint: Some(endpoint),
@@ -65,8 +66,11 @@ pub(super) fn tell(note: &Note) -> Told<'_> {
         }
         Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
             let (level, why) = viewer_ended(*reason);
-            let sentence =
-                format!("feed {feed}: viewer {viewer} {why}, after {} and {} kB", seconds(*lasted), sent.div_ceil(1000));
+            let sentence = format!(
+                "feed {feed}: viewer {viewer} {why}, after {} and {} kB",
+                seconds(*lasted),
+                sent.div_ceil(1000)
+            );
             Told { viewer: Some(*viewer), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
         }
         Note::Draining { sessions, viewers } => Told::new(
@@ -131,9 +135,10 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
 fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
     match reason {
         ViewerEnd::Left => (Level::DEBUG, "left"),
-        ViewerEnd::Slow => {
-            (Level::INFO, "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream")
-        }
+        ViewerEnd::Slow => (
+            Level::INFO,
+            "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
+        ),
         ViewerEnd::Idle => (Level::INFO, "was ended: nobody published for `live.idle`"),
         ViewerEnd::Shutdown => (Level::DEBUG, "was ended: the program stops"),
     }
@@ -183,7 +188,10 @@ mod tests {
         };
         assert_eq!(tell(&started(0)).sentence, "endpoint \"live\" slot 1: session 4.0 was let in");
         let waited = started(2_000_000);
-        assert_eq!(tell(&waited).sentence, "endpoint \"live\" slot 1: session 4.0 was let in after it had waited 2.0 s");
+        assert_eq!(
+            tell(&waited).sentence,
+            "endpoint \"live\" slot 1: session 4.0 was let in after it had waited 2.0 s"
+        );
         assert_eq!(tell(&waited).slot, Some(1));
     }
 

@@ -165,8 +165,7 @@ mod tests {
     #[test]
     fn what_is_left_is_written_at_the_end() {
         let (gate, written) = (Arc::new(Barrier::new(2)), Arc::new(Mutex::new(Vec::new())));
-        let (writer, mut lines) =
-            Writer::start(Format::Text, Slow { gate, written: written.clone(), first: false });
+        let (writer, mut lines) = Writer::start(Format::Text, Slow { gate, written: written.clone(), first: false });
         for _ in 0..100 {
             lines.write_all(b"line\n").expect("never fails");
         }
