@@ -31,7 +31,7 @@ fn config() -> Config {
 fn run(edge: &mut Recorded) -> Vec<Output> {
     let mut outputs = Vec::new();
     let mut env = Outside(0);
-    let feed = edge.edge().feed_of(EndpointId(0), 0).unwrap();
+    let feed = edge.edge().feed_of(EndpointId(0), 0).expect("one endpoint");
     for round in 0..40u64 {
         let now = Time::from_micros(round * 333_333);
         let request = RequestId(round * 2);
