@@ -103,7 +103,8 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
             call.server.keep_offer(request, offer);
         }
         Err(fault) => {
-            let status = if fault.is_malformed() { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
+            let malformed = fault.status() == 400;
+            let status = if malformed { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
             call.answer(Response::problem(status, "offer", "This offer cannot be taken", &fault.to_string()));
         }
     }
@@ -209,16 +210,23 @@ pub(super) fn patch(call: &mut Call<'_>, session: SessionId, if_match: &[String]
             "Precondition Failed",
             "this PATCH is for an ICE session that was replaced; use the ETag of the last answer",
         )),
+        Patch::HalfRestart => call.answer(Response::problem(
+            Status::BAD_REQUEST,
+            "half-restart",
+            "Half an ICE restart",
+            "a restart brings a new ice-ufrag and a new ice-pwd; one of these two is the session's present one",
+        )),
         Patch::Trickle => {
             if !fragment.candidates.is_empty() {
                 call.command(MediaCommand::Candidates { session, candidates: fragment.candidates });
             }
             call.answer(Response::new(Status::NO_CONTENT));
         }
-        Patch::Restart(_) if publisher.answer.is_empty() || publisher.restart.is_some() => {
+        Patch::Restart if publisher.answer.is_empty() || publisher.restart.is_some() => {
             call.answer(restart_failed("another restart of this session is under way"));
         }
-        Patch::Restart(credentials) => {
+        Patch::Restart => {
+            let Some(credentials) = fragment.credentials else { return };
             let (ufrag, pwd) = (credentials.ufrag.clone(), credentials.pwd.clone());
             let id = call.id;
             if let Some(publisher) = call.server.publisher_mut(session) {

@@ -169,6 +169,8 @@ fn members(group: &str) -> Option<Vec<&str>> {
 }
 
 /// Reads names, group and `m=` lines, and decides which sections the media side will see.
+///
+/// A name in the group that no section has is passed over: FFmpeg's publisher always writes `BUNDLE 0 1`.
 fn parts<'a>(text: &'a Text<'a>) -> Result<Vec<Part<'a>>, OfferFault> {
     if text.media.len() > MAX_SECTIONS {
         return Err(OfferFault::ManySections);
@@ -201,10 +203,7 @@ fn parts<'a>(text: &'a Text<'a>) -> Result<Vec<Part<'a>>, OfferFault> {
         let offered = line.port != 0 || (bundled.is_some() && block.has("bundle-only"));
         parts.push(Part { block, kept: offered && line.media != "application", line, mid, bundled });
     }
-    match group.iter().find(|mid| !mids.contains(*mid)) {
-        Some(mid) => Err(OfferFault::UnknownMid(clipped(mid))),
-        None => Ok(parts),
-    }
+    Ok(parts)
 }
 
 /// Checks one kept section.

@@ -21,6 +21,7 @@ use holdfast_core::time::{Time, Timers};
 use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
+use crate::ts::AudioCodec;
 use connection::{Connection, Work};
 pub(crate) use connection::Body as ReadBody;
 pub use publishers::{Publisher, Publishers};
@@ -49,6 +50,8 @@ pub struct Settings {
     pub ice_servers: Vec<IceServer>,
     /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
     pub api_tokens: Vec<String>,
+    /// How the media side hands audio over.
+    pub audio: AudioCodec,
     /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
     pub epoch: u64,
     /// Whether the calls of the core are written down.
@@ -66,6 +69,7 @@ impl Default for Settings {
             connections: 20_000,
             ice_servers: Vec::new(),
             api_tokens: Vec::new(),
+            audio: AudioCodec::Aac,
             epoch: 0,
             journal: false,
         }

@@ -147,7 +147,12 @@ impl Server {
                 };
                 self.publishers.secrets.insert(secret, session);
                 self.publishers.sessions.insert(session, publisher);
-                self.publishers.muxers.entry(feed).or_default().session(session, Tracks::of(&offer));
+                let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
+                let tracks = Tracks {
+                    audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
+                    video: offers(sdp::Kind::Video),
+                };
+                self.publishers.muxers.entry(feed).or_insert_with(Muxer::new).session(session, tracks);
                 let settings = self.session_settings(endpoint);
                 let start = MediaCommand::Start { session, offer, activity, settings };
                 self.actions.push_back(Action::Media(start));

@@ -23,6 +23,9 @@ let choosing = Promise.resolve();
 const source = () => document.querySelector("input[name=source]:checked").value;
 const chosen = () => endpoints?.find(({ name }) => name === $("endpoint").value);
 
+/** A slot whose session is ending is nobody's already. */
+const isFree = ({ state, session }) => state !== "held" || session?.state === "ending";
+
 function wanted() {
   return {
     source: source(),
@@ -89,7 +92,7 @@ function publish() {
     occupied: async () => {
       await readStatus();
       const slots = endpoints?.find((endpoint) => endpoint.name === name)?.slots;
-      return slots ? slots.every(({ state }) => state === "held") : null;
+      return slots ? !slots.some(isFree) : null;
     },
   });
 }
@@ -115,10 +118,10 @@ function show() {
   if ($("sentence").textContent !== sentence) $("sentence").textContent = sentence;
   document.title = `${STATES[state][0]} · Holdfast`;
 
-  $("go").textContent = active ? "Stop" : "Publish";
+  // Nobody is on air against somebody else's will without a person having said so: see Publisher.
+  $("go").textContent = active ? "Stop" : state === "displaced" ? "Take back" : "Publish";
   $("go").classList.toggle("stop", active);
   $("retry").hidden = retryAt === null;
-  $("take-back").hidden = state !== "displaced";
   $("on-air").hidden = state !== "publishing";
 
   // A session keeps the kinds it began with; devices and sizes may change under way.
@@ -146,10 +149,8 @@ function show() {
 function count() {
   const { retryAt, connectedAt } = publisher;
   $("countdown").hidden = retryAt === null;
-  if (retryAt !== null) {
-    const seconds = Math.ceil((retryAt - Date.now()) / 1000);
-    $("countdown").textContent = seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
-  }
+  const seconds = Math.ceil(((retryAt ?? 0) - Date.now()) / 1000);
+  $("countdown").textContent = retryAt === null ? "" : seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
   $("elapsed").textContent = connectedAt === null ? "0:00" : clock((Date.now() - connectedAt) / 1000);
 }
 
@@ -174,7 +175,8 @@ function showLevel() {
 
 let before = null;
 async function showFigures() {
-  const stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  let stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  if (publisher.state !== "publishing") stats = null;
   const at = performance.now();
   const since = before && stats && stats.bytes >= before.stats.bytes ? before : null;
   before = stats && { stats, at };
@@ -244,7 +246,7 @@ function showWatch() {
   slots.forEach((slot, index) => {
     const [code, , note] = list.children[index].children;
     const words = [];
-    if (slots.length > 1) words.push(`Slot ${(slot.slot ?? index) + 1}`);
+    if (slots.length > 1) words.push(`Slot ${index + 1}`);
     if (slot.state) words.push(slot.state === "held" ? "on air" : "free");
     if (slot.viewers !== undefined) words.push(slot.viewers === 1 ? "1 viewer" : `${slot.viewers} viewers`);
     if (code.textContent !== address(slot)) code.textContent = address(slot);
@@ -281,11 +283,12 @@ async function copyText(element) {
 
 publisher.addEventListener("change", () => {
   show();
+  showFigures();
   keepAwake();
+  if (publisher.reason === "http-401") $("token").focus();
 });
 $("go").addEventListener("click", () => (publisher.active ? publisher.stop() : publish()));
 $("retry").addEventListener("click", () => publisher.retryNow());
-$("take-back").addEventListener("click", () => publisher.takeBack());
 $("show").addEventListener("click", () => rechoose());
 $("mute").addEventListener("click", () => {
   const muted = $("mute").getAttribute("aria-pressed") !== "true";
@@ -359,8 +362,8 @@ setInterval(async () => {
   if (document.visibilityState === "hidden" && !auto) return;
   await readStatus();
   show();
-  // A kiosk has nobody to press "Take back". A slot that is free is taken from nobody.
-  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(({ state }) => state === "free")) publisher.takeBack();
+  // A kiosk has nobody to press the button. A slot that is free is taken from nobody.
+  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(isFree)) publish();
 }, 2000);
 await readStatus();
 show();

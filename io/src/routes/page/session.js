@@ -9,8 +9,18 @@ const POST_TIMEOUT = 30_000;
 const TIMEOUT = 2_000;
 /** How long anybody waits to learn what became of a session; a new POST follows, and must not be late. */
 const FAREWELL = 500;
+/**
+ * A path without any answer for this long is dead. Chromium asks at least every 2.5 s and calls a path `disconnected`
+ * only after 5 to 8 s, during which the page would claim to be on air.
+ */
+const SILENT = 3_500;
+/** How often the path is looked at. */
+const LOOK = 500;
 
-/** The server said no. `reason` is its own word for it if it gave one, else `http-` and the status. */
+/**
+ * The server said no. `reason` is its own word where the answer depends on who else is here (409, 429, 5xx), since only it
+ * knows why; for everything that is wrong with the request itself it is `http-` and the status.
+ */
 export class Refusal extends Error {
   constructor({ status, reason, detail, retryAfter }) {
     super(detail || reason);
@@ -20,9 +30,11 @@ export class Refusal extends Error {
   /** Reads status, `Retry-After` and the problem body (RFC 9457) of a response. */
   static async from(response) {
     const problem = await problemOf(response);
+    const { status } = response;
+    const situation = status >= 500 || status === 409 || status === 429;
     return new Refusal({
-      status: response.status,
-      reason: problem.reason ?? `http-${response.status}`,
+      status,
+      reason: (situation && problem.reason) || `http-${status}`,
       detail: problem.detail,
       retryAfter: retryAfterOf(response),
     });
@@ -66,7 +78,7 @@ export class Session {
    * @param {string} setup.token bearer token, or empty
    * @param {MediaStream} setup.stream at most one audio and one video track
    * @param {RTCIceServer[]} setup.iceServers
-   * @param {(what: "post"|"connected"|"disconnected"|"failed"|"closed"|"gone") => void} setup.report
+   * @param {(what: "post"|"connected"|"disconnected"|"silent"|"failed"|"closed"|"gone") => void} setup.report
    */
   constructor(setup) {
     this.#setup = setup;
@@ -85,6 +97,7 @@ export class Session {
   #candidates = [];
   #gathered = false;
   #patching = false;
+  #looking = null;
   #trickle = true;
 
   /** Offers, POSTs and applies the answer. Throws Refusal, Unable, or what `fetch` throws for a network error. */
@@ -98,7 +111,10 @@ export class Session {
     }
     pc.onicecandidate = ({ candidate }) => this.#gather(candidate);
     pc.onconnectionstatechange = () => {
-      if (pc.connectionState === "connected") this.#report("connected");
+      if (pc.connectionState === "connected") {
+        this.#watchPath();
+        this.#report("connected");
+      }
       if (pc.connectionState === "failed") this.#report("failed");
     };
     pc.oniceconnectionstatechange = () => {
@@ -180,6 +196,7 @@ export class Session {
   close() {
     if (this.#closed) return;
     this.#closed = true;
+    clearInterval(this.#looking);
     this.#post.abort(new Error("closed"));
     this.#pc?.close();
   }
@@ -245,6 +262,23 @@ export class Session {
     };
     transport.onstatechange = check;
     check();
+  }
+
+  #watchPath() {
+    clearInterval(this.#looking);
+    let last = {};
+    let since = performance.now();
+    this.#looking = setInterval(async () => {
+      const path = await this.path();
+      const now = performance.now();
+      if (path.id !== last.id || path.answers !== last.answers) {
+        last = path;
+        since = now;
+      } else if (now - since >= SILENT) {
+        since = now;
+        this.#report("silent");
+      }
+    }, LOOK);
   }
 
   #gather(candidate) {

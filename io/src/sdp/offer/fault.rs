@@ -18,8 +18,6 @@ pub enum OfferFault {
     Attribute(AttributeFault),
     /// Two sections of one name, or a name twice in the group.
     DuplicateMid(String),
-    /// The BUNDLE group names a section that is not there.
-    UnknownMid(String),
     /// Audio and video have the same payload type on one transport.
     SharedPayloadType(u8),
     /// No audio and no video is offered.
@@ -80,7 +78,6 @@ impl OfferFault {
             | OfferFault::MediaLine(_)
             | OfferFault::Attribute(_)
             | OfferFault::DuplicateMid(_)
-            | OfferFault::UnknownMid(_)
             | OfferFault::SharedPayloadType(_) => 400,
             OfferFault::NoMedia
             | OfferFault::ManySections
@@ -115,7 +112,6 @@ impl fmt::Display for OfferFault {
             OfferFault::DuplicateMid(mid) => {
                 write!(f, "a=mid \"{mid}\" stands twice, in sections or in a=group:BUNDLE")
             }
-            OfferFault::UnknownMid(mid) => write!(f, "a=group:BUNDLE names \"{mid}\", which no section's a=mid is"),
             OfferFault::SharedPayloadType(payload_type) => {
                 write!(f, "audio and video both use payload type {payload_type}, bundled sections need different ones")
             }
