@@ -32,8 +32,9 @@ const PAUSE: Duration = Duration::from_millis(200);
 const LINGER: Duration = Duration::from_secs(2);
 /// How many bytes are read and thrown away for that.
 const LINGER_BYTES: usize = 256 * 1024;
-/// How many sockets linger; beyond that the oldest is closed.
-const LINGERING: usize = 1024;
+/// How many sockets linger; beyond that the oldest is closed. Those whose peer ended at once count too, until `LINGER` is
+/// over: enough for 2000 a second.
+const LINGERING: usize = 4096;
 /// How long everybody may take to end in order.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -119,7 +120,7 @@ struct Listener {
 struct Entry<Stream> {
     socket: Socket<Stream>,
     stage: Stage,
-    /// The server, or TLS, has something that the socket did not take.
+    /// The server has something that the socket did not take.
     blocked: bool,
     /// Reading gave the end.
     ended: bool,
@@ -340,7 +341,7 @@ impl<S: Sys, M: Media> Driver<S, M> {
         entry.queued = false;
         match entry.stage {
             Stage::Open(conn) => {
-                if entry.blocked {
+                if entry.blocked || !entry.socket.is_flushed() {
                     self.transmit(id);
                     self.act();
                 }
@@ -371,10 +372,7 @@ impl<S: Sys, M: Media> Driver<S, M> {
                     self.server.eof(self.now, conn);
                 }
                 Ok(length) => self.server.received(self.now, conn, &self.buffer[..length]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    entry.blocked |= !entry.socket.is_flushed();
-                    return;
-                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.fail(id),
             }
             self.act();
@@ -396,9 +394,9 @@ impl<S: Sys, M: Media> Driver<S, M> {
             let flushed = transmitted.and_then(|left| socket.flush(&mut self.sys).map(|()| left));
             match flushed {
                 Ok(Transmit::Idle) => {
-                    entry.blocked = !socket.is_flushed();
+                    entry.blocked = false;
                     // What the server had no room for may have room now.
-                    if entry.socket.may_read() && !entry.ended {
+                    if entry.socket.may_read() && !entry.ended && self.server.wants_read(conn) {
                         self.enqueue(id);
                     }
                     return;
@@ -478,7 +476,7 @@ impl<S: Sys, M: Media> Driver<S, M> {
         if !entry.socket.is_flushed() {
             return;
         }
-        if entry.ended || self.sys.shutdown(&mut entry.socket.stream).is_err() {
+        if entry.ended || entry.socket.shutdown(&mut self.sys).is_err() {
             return self.close(id);
         }
         entry.stage = Stage::Lingering(LINGER_BYTES);

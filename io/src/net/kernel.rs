@@ -77,7 +77,10 @@ impl Kernel {
     /// When the address is taken, not ours, or not allowed.
     pub fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         if self.listeners.len() >= LISTENERS {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("at most {LISTENERS} addresses to listen on")));
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("at most {LISTENERS} addresses to listen on"),
+            ));
         }
         // Of the standard library for its backlog, which is the largest that the system allows; mio's is 128.
         let listener = std::net::TcpListener::bind(address)?;

@@ -111,11 +111,21 @@ impl<Stream> Socket<Stream> {
         self.readable || self.tls.is_some()
     }
 
-    /// Nothing more will be written: says so within TLS, if it is used.
+    /// Nothing more will be written: says so within TLS, if it is used. To be flushed, then [`shutdown`](Self::shutdown).
     pub fn end(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
         }
+    }
+
+    /// Says on the wire that nothing more comes. What is read from now on is whatever the peer sends, not decrypted: TLS
+    /// would want to answer it.
+    ///
+    /// # Errors
+    /// When the socket is of no more use.
+    pub fn shutdown<S: Sys<Stream = Stream>>(&mut self, sys: &mut S) -> io::Result<()> {
+        self.tls = None;
+        sys.shutdown(&mut self.stream)
     }
 }
 

@@ -28,9 +28,14 @@ impl fmt::Display for TlsError {
         match self {
             TlsError::Unreadable(path, error) => write!(f, "cannot read {}: {error}", path.display()),
             TlsError::Chain(error) => {
-                write!(f, "the certificate chain is no PEM file with CERTIFICATE sections, the server's own first: {error}")
+                write!(
+                    f,
+                    "the certificate chain is no PEM file with CERTIFICATE sections, the server's own first: {error}"
+                )
             }
-            TlsError::Key(error) => write!(f, "the key is no PEM file with an unencrypted PRIVATE KEY section: {error}"),
+            TlsError::Key(error) => {
+                write!(f, "the key is no PEM file with an unencrypted PRIVATE KEY section: {error}")
+            }
             TlsError::Refused(error) => write!(f, "certificate and key cannot be used together: {error}"),
         }
     }
