@@ -92,13 +92,13 @@ fn what_is_effective_reads_as_the_same() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let text = "api.token = 'hunter2'\nice.servers = [{url = 'turn:a', username = 'u', credential = 'hunter2'}]\n\
+    let text = "api.tokens = ['hunter2']\nice.servers = [{url = 'turn:a', username = 'u', credential = 'hunter2'}]\n\
                 [[endpoint]]\ntokens = ['hunter2']";
     let settings = parse(text, "f.toml").expect("reads");
     assert_eq!(settings.core.endpoints[0].tokens, ["hunter2"]);
     assert!(!effective(&settings).contains("hunter2"));
     assert!(!format!("{:?}{:?}", settings.api, settings.ice).contains("hunter2"));
-    assert!(!faults("api.token = 'hunter2 x'\n[[endpoint]]\ntokens = ['hunter2 x']").join("").contains("hunter2"));
+    assert!(!faults("api.tokens = ['hunter2 x']\n[[endpoint]]\ntokens = ['hunter2 x']").join("").contains("hunter2"));
 }
 
 #[test]

@@ -467,19 +467,6 @@ impl Kind<String> for Password {
     }
 }
 
-/// A value that may be left out, written "".
-pub(super) struct Maybe<K>(pub(super) K);
-
-impl<V, K: Kind<V>> Kind<Option<V>> for Maybe<K> {
-    fn read(&self, value: Value<'_>) -> Result<Option<V>, Wrong> {
-        if matches!(value.text(""), Ok("")) { Ok(None) } else { self.0.read(value).map(Some) }
-    }
-
-    fn show(&self, value: &Option<V>) -> String {
-        value.as_ref().map_or_else(|| quoted(""), |value| self.0.show(value))
-    }
-}
-
 /// A STUN or TURN server (RFC 7064, RFC 7065).
 pub(super) struct IceUrl;
 
@@ -580,9 +567,9 @@ mod tests {
     #[test]
     fn secrets_are_bearer_tokens_and_never_repeated() {
         assert!(read(&Secret, "abc.DEF-123_~+/==").is_some());
-        for bad in ["", "=", "a b", "a=b", "a\nb", "pässword", &"x".repeat(257)] {
+        for bad in ["", "=", "hunter 2", "hunter=2", "hunter\n2", "hünter2", &"hunter2".repeat(40)] {
             let wrong = Secret.read(Value::Variable(bad)).err().expect("refused");
-            assert!(bad.len() < 3 || !format!("{}{}", wrong.wrong, wrong.right).contains(bad), "{bad}");
+            assert!(!format!("{}{}", wrong.wrong, wrong.right).contains("nter"), "{bad}");
         }
         assert_eq!(Secret.show(&String::from("hunter2")), "\"***\"");
         assert_eq!(Password.show(&String::from("hunter2")), "\"***\"");
