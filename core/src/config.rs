@@ -77,6 +77,17 @@ pub enum Media {
     Video,
 }
 
+impl Media {
+    /// The word for it in the configuration and the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Media::AudioVideo => "audio+video",
+            Media::Audio => "audio",
+            Media::Video => "video",
+        }
+    }
+}
+
 /// What happens to a POST when every slot is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Takeover {
@@ -86,6 +97,17 @@ pub enum Takeover {
     Refuse,
     /// The newest POST takes the slot of the quietest holder.
     NewestWins,
+}
+
+impl Takeover {
+    /// The word for it in the configuration and the status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Takeover::DisplaceDead => "displace-dead",
+            Takeover::Refuse => "refuse",
+            Takeover::NewestWins => "newest-wins",
+        }
+    }
 }
 
 /// How live feeds are kept for their viewers.

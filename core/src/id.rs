@@ -76,7 +76,6 @@ impl<Kind> fmt::Display for Id<Kind> {
 }
 
 /// Rows under generation-tagged ids. A place freed last is used first.
-#[derive(Debug)]
 pub struct Table<Kind, Row> {
     places: Vec<Place<Row>>,
     free: Vec<u32>,
@@ -97,16 +96,23 @@ impl<Kind, Row> Default for Table<Kind, Row> {
 }
 
 impl<Kind, Row> Table<Kind, Row> {
+    /// The id that the next row will get.
+    pub fn next_id(&self) -> Id<Kind> {
+        match self.free.last() {
+            Some(index) => Id::from_parts(*index, self.places[*index as usize].generation),
+            None => Id::from_parts(self.places.len() as u32, 0),
+        }
+    }
+
     /// Adds a row; its id is never given to another.
     pub fn insert(&mut self, row: Row) -> Id<Kind> {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { generation: 0, row: None });
-            (self.places.len() - 1) as u32
-        });
-        let place = &mut self.places[index as usize];
-        place.row = Some(row);
+        let id = self.next_id();
+        match self.free.pop() {
+            Some(index) => self.places[index as usize].row = Some(row),
+            None => self.places.push(Place { generation: id.generation, row: Some(row) }),
+        }
         self.rows += 1;
-        Id::from_parts(index, place.generation)
+        id
     }
 
     /// The row, if this tenancy still lasts.
@@ -152,6 +158,12 @@ impl<Kind, Row> Table<Kind, Row> {
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
+    }
+}
+
+impl<Kind, Row: fmt::Debug> fmt::Debug for Table<Kind, Row> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

@@ -249,6 +249,8 @@ pub enum RefuseReason {
     Draining,
     /// The feed has as many viewers as it may have.
     TooManyViewers,
+    /// There is no such endpoint or feed.
+    NotFound,
 }
 
 impl RefuseReason {
@@ -263,11 +265,12 @@ impl RefuseReason {
             RefuseReason::NegotiationFailed => "negotiation-failed",
             RefuseReason::Draining => "draining",
             RefuseReason::TooManyViewers => "too-many-viewers",
+            RefuseReason::NotFound => "not-found",
         }
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 8] = [
+    pub const ALL: [RefuseReason; 9] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -276,6 +279,7 @@ impl RefuseReason {
         RefuseReason::NegotiationFailed,
         RefuseReason::Draining,
         RefuseReason::TooManyViewers,
+        RefuseReason::NotFound,
     ];
 }
 

@@ -19,8 +19,11 @@ extern crate alloc;
 extern crate std;
 
 pub mod config;
+pub mod edge;
+pub mod feed;
 pub mod id;
 pub mod input;
 pub mod journal;
+pub mod publish;
 pub mod slots;
 pub mod time;

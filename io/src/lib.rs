@@ -2,6 +2,8 @@
 //!
 //! | room | question it answers |
 //! |---|---|
+//! | [`server`] | what does a connection do next, and what becomes of a session's bytes? |
+//! | [`routes`] | which request means what? |
 //! | [`media`] | what crosses between the loop and the media threads? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
@@ -11,7 +13,9 @@
 
 pub mod http;
 pub mod media;
+pub mod routes;
 pub mod sdp;
+pub mod server;
 pub mod ts;
 
 #[cfg(feature = "gst")]

@@ -1,0 +1,100 @@
+//! What happens when this comes in now, and when must I be called again?
+//!
+//! ```text
+//! driver:  edge.handle(now, input, env)      whatever happened
+//!          while let Some(output) = edge.poll() { … }
+//!          sleep until edge.deadline() or the next input
+//! ```
+
+use alloc::collections::VecDeque;
+
+use crate::config::Config;
+use crate::feed::{Feeds, Start};
+use crate::input::{EndpointId, Env, FeedId, Input, Note, Output};
+use crate::publish::{Context, Publish};
+use crate::time::Time;
+
+/// Everything that Holdfast decides, in one place.
+#[derive(Debug)]
+pub struct Edge {
+    config: Config,
+    now: Time,
+    publish: Publish,
+    feeds: Feeds,
+    out: VecDeque<Output>,
+}
+
+impl Edge {
+    /// An edge in which nothing has happened yet.
+    pub fn new(config: Config) -> Self {
+        let mut feeds = Feeds::new(config.live.clone());
+        let publish = Publish::new(&config, || feeds.open());
+        Edge { config, now: Time::ZERO, publish, feeds, out: VecDeque::new() }
+    }
+
+    /// Takes in one input. Time never goes back: an earlier `now` counts as the latest one. What was due by now happens
+    /// first.
+    pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        let cx = &mut Context { now, config: &self.config, env, out: &mut self.out };
+        self.publish.tick(cx);
+        self.feeds.tick(now, cx.out);
+        match input {
+            Input::Tick => {}
+            Input::Offer { request, endpoint } => self.publish.offer(cx, request, endpoint),
+            Input::Hangup { request } => self.publish.hangup(cx, request),
+            Input::Answered { session } => self.publish.answered(cx, session),
+            Input::End { session, reason } => self.publish.finish(cx, session, reason),
+            Input::Released { session } => self.publish.released(cx, session),
+            Input::Media { session, data, random_access } => {
+                if let Some(feed) = self.publish.media(now, session) {
+                    self.feeds.push(now, feed, data, random_access, cx.out);
+                }
+            }
+            Input::Join { request, feed } => {
+                if self.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
+                    self.publish.key_frame(cx, feed);
+                }
+            }
+            Input::Sent { viewer, bytes } => self.feeds.sent(viewer, bytes),
+            Input::Leave { viewer } => self.feeds.leave(viewer),
+            Input::Drain => {
+                let viewers = self.feeds.viewer_count() as u32;
+                let sessions = self.publish.drain(cx);
+                cx.out.push_back(Output::Note(Note::Draining { sessions, viewers }));
+                self.feeds.drain(now, cx.out);
+            }
+        }
+    }
+
+    /// The next thing to do; drained after each [`Edge::handle`].
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When to call again with [`Input::Tick`] if nothing else happens.
+    pub fn deadline(&self) -> Option<Time> {
+        [self.publish.deadline(), self.feeds.deadline()].into_iter().flatten().min()
+    }
+
+    /// The configuration it decides by.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The publish room, to look at.
+    pub fn publish(&self) -> &Publish {
+        &self.publish
+    }
+
+    /// The live feeds, to look at and to write from.
+    pub fn feeds(&self) -> &Feeds {
+        &self.feeds
+    }
+
+    /// The feed of an endpoint's slot (from 0).
+    pub fn feed_of(&self, endpoint: EndpointId, slot: usize) -> Option<FeedId> {
+        self.publish.endpoints().get(endpoint.0 as usize)?.feeds().get(slot).copied()
+    }
+}

@@ -1,0 +1,373 @@
+//! The ring of a live stream and the cursors of its viewers.
+//!
+//! A feed keeps the newest bytes of one stream. A viewer is a cursor into them and a deadline: it has no queue of its own, so a
+//! slow one costs what a quick one costs, and one that the ring overtakes is ended. The driver writes straight out of the
+//! ring ([`Feeds::unsent`]) and says what the socket took ([`Feeds::sent`]).
+
+mod ring;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::{BTreeSet, VecDeque};
+use core::mem;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use crate::config::Live;
+use crate::id::Table;
+use crate::input::{FeedId, FeedKind, Note, Output, RefuseReason, RequestId, ViewerEnd, ViewerId, ViewerKind};
+use crate::time::{Time, Timers};
+use ring::Ring;
+
+/// All feeds and all viewers.
+///
+/// Deadlines that passed are acted on in [`Feeds::tick`] alone: call it first, with the same `now`, before another call that
+/// takes a time.
+#[derive(Debug)]
+pub struct Feeds {
+    settings: Live,
+    feeds: Table<FeedKind, Feed>,
+    viewers: Table<ViewerKind, Viewer>,
+    timers: Timers<Wake>,
+    draining: bool,
+    ignored: u64,
+}
+
+/// Who waits for a deadline. Viewers come first, so that viewers who start at one time share one [`Output::Ready`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wake {
+    Viewer(ViewerId),
+    Flush(FeedId),
+}
+
+#[derive(Debug)]
+struct Feed {
+    ring: Ring,
+    last_push: Option<Time>,
+    /// Viewers that have not started.
+    waiting: BTreeSet<ViewerId>,
+    /// Viewers that have started, each under an offset that its cursor has reached or passed. It is looked at again when the tail
+    /// passes that offset: a viewer that keeps up costs one look per length of the ring, and a push costs nothing for it.
+    started: BTreeSet<(u64, ViewerId)>,
+    /// When the next [`Output::Ready`] is due; `NEVER` while nothing is gathered.
+    flush: Time,
+    bytes_out: u64,
+    ends: Ends,
+}
+
+#[derive(Debug)]
+struct Viewer {
+    feed: FeedId,
+    joined: Time,
+    sent: u64,
+    place: Place,
+    armed: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// For a random access point; from `until` on an old one will do.
+    Waiting { until: Time },
+    /// At `cursor`, and in [`Feed::started`] under `watched`.
+    Started { cursor: u64, watched: u64 },
+}
+
+/// What became of a request to watch a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It reads from a recent random access point on.
+    Now,
+    /// It waits: there is no recent random access point. Whoever fills the feed should be asked for a key frame.
+    KeyFrameWanted,
+    /// It was refused.
+    Refused,
+}
+
+/// How many viewers ended for which reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ends([u64; ViewerEnd::ALL.len()]);
+
+impl Ends {
+    /// How many ended for this reason.
+    pub fn of(&self, reason: ViewerEnd) -> u64 {
+        self.0[reason as usize]
+    }
+}
+
+/// A feed as it is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedStatus {
+    /// Viewers, waiting ones among them.
+    pub viewers: usize,
+    /// Viewers that wait for a random access point.
+    pub waiting: usize,
+    /// Bytes that ever came in.
+    pub bytes_in: u64,
+    /// Bytes that all viewers' sockets took.
+    pub bytes_out: u64,
+    /// Bytes that are kept.
+    pub span: u64,
+    /// When something last came in; `None` if nothing ever did.
+    pub last_push: Option<Time>,
+    /// How old the newest random access point is; `None` if none is kept.
+    pub random_access_age: Option<Duration>,
+    /// Viewers that are gone.
+    pub ends: Ends,
+}
+
+impl Feeds {
+    /// No feed yet.
+    pub fn new(settings: Live) -> Self {
+        Feeds {
+            settings,
+            feeds: Table::default(),
+            viewers: Table::default(),
+            timers: Timers::default(),
+            draining: false,
+            ignored: 0,
+        }
+    }
+
+    /// Makes a feed. It lasts as long as this does.
+    pub fn open(&mut self) -> FeedId {
+        self.feeds.insert(Feed {
+            ring: Ring::new(self.settings.buffer),
+            last_push: None,
+            waiting: BTreeSet::new(),
+            started: BTreeSet::new(),
+            flush: Time::NEVER,
+            bytes_out: 0,
+            ends: Ends::default(),
+        })
+    }
+
+    /// A chunk of the stream came in; with `random_access` a player can start at its first byte.
+    pub fn push(&mut self, now: Time, id: FeedId, data: Bytes, random_access: bool, out: &mut VecDeque<Output>) {
+        let Some(feed) = self.feeds.get_mut(id).filter(|_| !data.is_empty()) else {
+            self.ignored += 1;
+            return;
+        };
+        let at = feed.ring.head();
+        feed.ring.push(now, data, random_access);
+        feed.last_push = Some(now);
+        let begin = if random_access { mem::take(&mut feed.waiting) } else { BTreeSet::new() };
+        for &viewer in &begin {
+            if let Some(row) = self.viewers.get_mut(viewer) {
+                feed.start(viewer, row, at);
+            }
+        }
+        self.end_overtaken(now, id, out);
+
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        if !begin.is_empty() || (self.settings.flush_interval.is_zero() && !feed.started.is_empty()) {
+            self.timers.set(Wake::Flush(id), &mut feed.flush, Time::NEVER);
+            out.push_back(Output::Ready { feed: id });
+        } else if feed.flush == Time::NEVER && !feed.started.is_empty() {
+            self.timers.set(Wake::Flush(id), &mut feed.flush, now + self.settings.flush_interval);
+        }
+    }
+
+    /// Somebody wants to watch; answered at once by one [`Output::Joined`] or [`Output::Refuse`]. After `Joined` the driver reads
+    /// [`Feeds::unsent`] without waiting for [`Output::Ready`].
+    pub fn join(&mut self, now: Time, request: RequestId, id: FeedId, out: &mut VecDeque<Output>) -> Start {
+        if self.draining {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
+            return Start::Refused;
+        }
+        // A feed that never was has room for nobody.
+        let room = self.feeds.get(id).is_some_and(|feed| feed.viewers() < self.settings.viewers);
+        let Some(feed) = self.feeds.get_mut(id).filter(|_| room) else {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+            return Start::Refused;
+        };
+        let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
+        let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
+        let place = Place::Waiting { until };
+        let viewer = self.viewers.insert(Viewer { feed: id, joined: now, sent: 0, place, armed: Time::NEVER });
+        feed.waiting.insert(viewer);
+        if let Some(row) = self.viewers.get_mut(viewer) {
+            if let Some(point) = fresh {
+                feed.start(viewer, row, point.at);
+            }
+            let wake = if fresh.is_some() { idle } else { idle.min(until) };
+            self.timers.set(Wake::Viewer(viewer), &mut row.armed, wake);
+        }
+        out.push_back(Output::Joined { request, viewer });
+        if fresh.is_some() { Start::Now } else { Start::KeyFrameWanted }
+    }
+
+    /// The viewer's socket took `bytes` of [`Feeds::unsent`].
+    pub fn sent(&mut self, id: ViewerId, bytes: u64) {
+        let taken = self.viewers.get_mut(id).and_then(|viewer| {
+            let feed = self.feeds.get_mut(viewer.feed)?;
+            let Place::Started { cursor, .. } = &mut viewer.place else { return None };
+            let taken = bytes.min(feed.ring.head() - *cursor);
+            *cursor += taken;
+            viewer.sent += taken;
+            feed.bytes_out += taken;
+            Some(taken)
+        });
+        if taken != Some(bytes) {
+            self.ignored += 1;
+        }
+    }
+
+    /// The viewer's socket is gone.
+    pub fn leave(&mut self, id: ViewerId) {
+        if self.remove(id, ViewerEnd::Left).is_none() {
+            self.ignored += 1;
+        }
+    }
+
+    /// Acts on every deadline that is `now` or earlier.
+    pub fn tick(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        while let Some(wake) = self.timers.expired(now) {
+            match wake {
+                Wake::Viewer(viewer) => self.wake_viewer(now, viewer, out),
+                Wake::Flush(id) => {
+                    if let Some(feed) = self.feeds.get_mut(id) {
+                        feed.flush = Time::NEVER;
+                        out.push_back(Output::Ready { feed: id });
+                    }
+                }
+            }
+        }
+    }
+
+    /// When [`Feeds::tick`] must be called next.
+    pub fn deadline(&self) -> Option<Time> {
+        self.timers.deadline()
+    }
+
+    /// Ends every viewer and lets nobody in from here on.
+    pub fn drain(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        self.draining = true;
+        let all: VecDeque<ViewerId> = self.viewers.iter().map(|(id, _)| id).collect();
+        for viewer in all {
+            self.end(now, viewer, ViewerEnd::Shutdown, out);
+        }
+    }
+
+    /// The viewers of a feed, waiting ones among them.
+    pub fn viewers(&self, id: FeedId) -> impl Iterator<Item = ViewerId> {
+        let feed = self.feeds.get(id).into_iter();
+        feed.flat_map(|feed| feed.started.iter().map(|(_, viewer)| viewer).chain(&feed.waiting).copied())
+    }
+
+    /// What the viewer was not sent yet, oldest first; nothing while it waits, and nothing of a viewer that is gone.
+    pub fn unsent(&self, id: ViewerId) -> impl Iterator<Item = &[u8]> {
+        let started = self.viewers.get(id).and_then(|viewer| match viewer.place {
+            Place::Started { cursor, .. } => Some((self.feeds.get(viewer.feed)?, cursor)),
+            Place::Waiting { .. } => None,
+        });
+        started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
+    }
+
+    /// How many viewers there are, over all feeds.
+    pub fn viewer_count(&self) -> usize {
+        self.viewers.len()
+    }
+
+    /// All feeds, in the order in which they were opened.
+    pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
+        self.feeds.iter().map(|(id, _)| id)
+    }
+
+    /// A feed as it is now.
+    pub fn status(&self, now: Time, id: FeedId) -> Option<FeedStatus> {
+        let feed = self.feeds.get(id)?;
+        Some(FeedStatus {
+            viewers: feed.viewers(),
+            waiting: feed.waiting.len(),
+            bytes_in: feed.ring.head(),
+            bytes_out: feed.bytes_out,
+            span: feed.ring.span(),
+            last_push: feed.last_push,
+            random_access_age: feed.ring.random_access().map(|point| point.age(now)),
+            ends: feed.ends,
+        })
+    }
+
+    /// Calls that changed nothing or less than they said: late ids, empty chunks, more bytes sent than there were.
+    pub fn ignored(&self) -> u64 {
+        self.ignored
+    }
+
+    /// Ends the viewers whose next byte is no longer kept.
+    fn end_overtaken(&mut self, now: Time, id: FeedId, out: &mut VecDeque<Output>) {
+        while let Some(feed) = self.feeds.get_mut(id) {
+            let tail = feed.ring.tail();
+            if feed.started.first().is_none_or(|(offset, _)| *offset >= tail) {
+                return;
+            }
+            let Some((_, viewer)) = feed.started.pop_first() else { return };
+            match self.viewers.get_mut(viewer).map(|row| &mut row.place) {
+                Some(Place::Started { cursor, watched }) if *cursor >= tail => {
+                    *watched = *cursor;
+                    feed.started.insert((*cursor, viewer));
+                }
+                _ => self.end(now, viewer, ViewerEnd::Slow, out),
+            }
+        }
+    }
+
+    /// A viewer's deadline passed. It may have moved since it was armed: deadlines are not set anew with every chunk that comes in.
+    fn wake_viewer(&mut self, now: Time, id: ViewerId, out: &mut VecDeque<Output>) {
+        let Some(viewer) = self.viewers.get_mut(id) else { return };
+        let Some(feed) = self.feeds.get_mut(viewer.feed) else { return };
+        viewer.armed = Time::NEVER;
+        let idle = feed.last_push.map_or(viewer.joined, |push| push.max(viewer.joined)) + self.settings.idle;
+        if idle <= now {
+            self.end(now, id, ViewerEnd::Idle, out);
+            return;
+        }
+        let mut next = idle;
+        if let Place::Waiting { until } = viewer.place {
+            match feed.ring.random_access() {
+                _ if until > now => next = next.min(until),
+                Some(point) => {
+                    self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
+                    feed.start(id, viewer, point.at);
+                }
+                None => {}
+            }
+        }
+        self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);
+    }
+
+    fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
+        let Some(viewer) = self.remove(id, reason) else { return };
+        out.push_back(Output::ViewerEnd { viewer: id, reason });
+        let (feed, lasted, sent) = (viewer.feed, now.since(viewer.joined).as_micros() as u64, viewer.sent);
+        out.push_back(Output::Note(Note::ViewerEnded { feed, viewer: id, reason, lasted, sent }));
+    }
+
+    /// Takes every trace of a viewer out.
+    fn remove(&mut self, id: ViewerId, reason: ViewerEnd) -> Option<Viewer> {
+        let mut viewer = self.viewers.remove(id)?;
+        self.timers.set(Wake::Viewer(id), &mut viewer.armed, Time::NEVER);
+        let feed = self.feeds.get_mut(viewer.feed)?;
+        match viewer.place {
+            Place::Waiting { .. } => feed.waiting.remove(&id),
+            Place::Started { watched, .. } => feed.started.remove(&(watched, id)),
+        };
+        if feed.started.is_empty() {
+            self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, Time::NEVER);
+        }
+        feed.ends.0[reason as usize] += 1;
+        Some(viewer)
+    }
+}
+
+impl Feed {
+    fn start(&mut self, id: ViewerId, viewer: &mut Viewer, at: u64) {
+        self.waiting.remove(&id);
+        viewer.place = Place::Started { cursor: at, watched: at };
+        self.started.insert((at, id));
+    }
+
+    fn viewers(&self) -> usize {
+        self.waiting.len() + self.started.len()
+    }
+}

@@ -1,0 +1,143 @@
+//! `GET /metrics`: the same counts for Prometheus, in OpenMetrics text.
+
+use holdfast_core::input::{EndReason, EndpointId, RefuseReason, ViewerEnd};
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::text as text_response;
+use crate::http::{Response, Status};
+use crate::server::{Call, Server};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfEndpoint {
+    endpoint: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct WithReason {
+    endpoint: String,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfSlot {
+    endpoint: String,
+    slot: u64,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SlotWithReason {
+    endpoint: String,
+    slot: u64,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfStatus {
+    class: String,
+}
+
+/// The registry is made for each scrape from the state as it is: counts have one home, the core's.
+pub(super) fn metrics(call: &mut Call<'_>) -> Response {
+    let mut registry = Registry::with_prefix("holdfast");
+    endpoints(&mut registry, call.server);
+    feeds(&mut registry, call);
+    connections(&mut registry, call.server);
+    let mut page = String::new();
+    match text::encode(&mut page, &registry) {
+        Ok(()) => text_response("application/openmetrics-text; version=1.0.0; charset=utf-8", page),
+        Err(error) => {
+            let detail = format!("cannot be written: {error}");
+            Response::problem(Status::INTERNAL_SERVER_ERROR, "metrics", "No metrics", &detail)
+        }
+    }
+}
+
+fn endpoints(registry: &mut Registry, server: &Server) {
+    let offers = Family::<OfEndpoint, Counter>::default();
+    let accepted = Family::<OfEndpoint, Counter>::default();
+    let refused = Family::<WithReason, Counter>::default();
+    let ended = Family::<WithReason, Counter>::default();
+    let slots = Family::<OfEndpoint, Gauge>::default();
+    let held = Family::<OfEndpoint, Gauge>::default();
+    let waiting = Family::<OfEndpoint, Gauge>::default();
+    let edge = server.edge();
+    for (own, state) in edge.config().endpoints.iter().zip(edge.publish().endpoints()) {
+        let of = OfEndpoint { endpoint: own.name.clone() };
+        offers.get_or_create(&of).inc_by(state.counts.offers);
+        accepted.get_or_create(&of).inc_by(state.counts.accepted);
+        slots.get_or_create(&of).set(i64::from(own.slots));
+        held.get_or_create(&of).set(state.holders().flatten().count() as i64);
+        waiting.get_or_create(&of).set(state.waiting() as i64);
+        let with = |reason| WithReason { endpoint: own.name.clone(), reason };
+        for (reason, count) in RefuseReason::ALL.iter().zip(state.counts.refused) {
+            refused.get_or_create(&with(reason.as_str())).inc_by(count);
+        }
+        for (reason, count) in EndReason::ALL.iter().zip(state.counts.ended) {
+            ended.get_or_create(&with(reason.as_str())).inc_by(count);
+        }
+    }
+    registry.register("publish_offers", "WHIP offers that passed their checks", offers);
+    registry.register("publish_accepted", "WHIP offers that were answered with a session", accepted);
+    registry.register("publish_refused", "WHIP offers that were refused, by reason", refused);
+    registry.register("publish_ended", "Publishing sessions that ended, by reason", ended);
+    registry.register("publish_slots", "Slots of the endpoint", slots);
+    registry.register("publish_slots_held", "Slots that have a publisher", held);
+    registry.register("publish_waiting", "WHIP offers that wait for a slot", waiting);
+}
+
+fn feeds(registry: &mut Registry, call: &Call<'_>) {
+    let viewers = Family::<OfSlot, Gauge>::default();
+    let bytes_in = Family::<OfSlot, Counter>::default();
+    let bytes_out = Family::<OfSlot, Counter>::default();
+    let ended = Family::<SlotWithReason, Counter>::default();
+    let edge = call.server.edge();
+    for (id, own) in edge.config().endpoints.iter().enumerate() {
+        for slot in 0..own.slots as usize {
+            let feed = edge.feed_of(EndpointId(id as u32), slot);
+            let Some(status) = feed.and_then(|feed| edge.feeds().status(call.now, feed)) else { continue };
+            let slot = slot as u64 + 1;
+            let of = OfSlot { endpoint: own.name.clone(), slot };
+            viewers.get_or_create(&of).set(status.viewers as i64);
+            bytes_in.get_or_create(&of).inc_by(status.bytes_in);
+            bytes_out.get_or_create(&of).inc_by(status.bytes_out);
+            for reason in ViewerEnd::ALL {
+                let of = SlotWithReason { endpoint: own.name.clone(), slot, reason: reason.as_str() };
+                ended.get_or_create(&of).inc_by(status.ends.of(reason));
+            }
+        }
+    }
+    registry.register("live_viewers", "Viewers of the slot's feed", viewers);
+    registry.register("live_received_bytes", "MPEG-TS bytes that came into the slot's feed", bytes_in);
+    registry.register("live_sent_bytes", "MPEG-TS bytes that viewers' sockets took", bytes_out);
+    registry.register("live_viewers_ended", "Viewers that are gone, by reason", ended);
+}
+
+fn connections(registry: &mut Registry, server: &Server) {
+    let counts = server.counts();
+    let gauge = |value: i64| {
+        let gauge: Gauge = Gauge::default();
+        gauge.set(value);
+        gauge
+    };
+    let counter = |value: u64| {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        counter
+    };
+    let answers = Family::<OfStatus, Counter>::default();
+    for (class, count) in (1..).zip(counts.answers) {
+        answers.get_or_create(&OfStatus { class: format!("{class}xx") }).inc_by(count);
+    }
+    registry.register("http_connections", "Open connections", gauge(server.connection_count() as i64));
+    registry.register("http_connections_accepted", "Connections that were accepted", counter(counts.accepted));
+    registry.register("http_connections_turned_away", "Connections beyond the limit", counter(counts.turned_away));
+    registry.register("http_connections_timed_out", "Connections that a time limit ended", counter(counts.timed_out));
+    registry.register("http_responses", "Answers, by class of status", answers);
+    registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));
+    let stale = server.edge().publish().stale() + server.edge().feeds().ignored();
+    registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
+}

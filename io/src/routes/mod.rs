@@ -1,0 +1,149 @@
+//! Which request means what.
+//!
+//! | path | room |
+//! |---|---|
+//! | `/whip/{endpoint}`, `/whip/{endpoint}/{session}` | [`whip`] |
+//! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts` | [`live`] |
+//! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
+//! | `/metrics` | [`metrics`] |
+//! | `/`, `/publish/{endpoint}` and what they load | [`page`] |
+
+pub(crate) mod live;
+mod metrics;
+pub mod page;
+mod status;
+pub(crate) mod whip;
+
+use bytes::Bytes;
+use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
+
+use crate::http::field::{
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
+};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
+use crate::server::{Call, ReadBody};
+
+/// What a body is read for.
+pub(crate) enum Then {
+    /// A WHIP POST.
+    Offer(EndpointId),
+    /// A WHIP PATCH with the values of its `If-Match`.
+    Patch(SessionId, Vec<String>),
+}
+
+/// Answers a request, or begins to.
+pub(crate) fn request(call: &mut Call<'_>, request: Request) {
+    let segments: Vec<&str> = request.segments.iter().map(String::as_str).collect();
+    match segments.as_slice() {
+        ["whip", endpoint] => whip::endpoint(call, &request, endpoint),
+        ["whip", endpoint, secret] => whip::session(call, &request, endpoint, secret),
+        ["live", file] => live::watch(call, &request, file, None),
+        ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
+        ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
+        ["metrics"] => status::guarded(call, &request, metrics::metrics),
+        ["api", "status"] => status::guarded(call, &request, status::status),
+        ["api", "sessions", id] => status::session(call, &request, id),
+        [] if request.path == "*" => call.answer(Response::new(Status::NO_CONTENT)),
+        _ => match page::file(&request.path) {
+            Some((content_type, content)) => read_only(call, &request, |_| page_file(content_type, content)),
+            None => call.answer(not_found()),
+        },
+    }
+}
+
+/// Goes on with a request whose body is complete.
+pub(crate) fn body(call: &mut Call<'_>, body: ReadBody) {
+    match body.then {
+        Then::Offer(endpoint) => whip::offer(call, endpoint, &body.data),
+        Then::Patch(session, if_match) => whip::patch(call, session, &if_match, &body.data),
+    }
+}
+
+/// GET and HEAD of something that needs no body.
+fn read_only(call: &mut Call<'_>, request: &Request, answer: impl FnOnce(&mut Call<'_>) -> Response) {
+    let response = match request.method {
+        Method::Get | Method::Head => answer(call),
+        Method::Options => Response::new(Status::NO_CONTENT).header(ALLOW, FieldValue::from_static("GET, HEAD, OPTIONS")),
+        _ => not_allowed("GET, HEAD, OPTIONS"),
+    };
+    call.answer(response);
+}
+
+/// What every answer carries: pages of other origins may publish and watch, and read why they may not.
+pub(crate) fn shared(response: Response) -> Response {
+    response
+        .header(ACCESS_CONTROL_ALLOW_ORIGIN, FieldValue::from_static("*"))
+        .header(ACCESS_CONTROL_EXPOSE_HEADERS, FieldValue::from_static("Location, Link, ETag, Retry-After"))
+        .header(X_CONTENT_TYPE_OPTIONS, FieldValue::from_static("nosniff"))
+}
+
+/// A refusal of the core's, as a client gets it (spec: publish §3.4). `why` is what the media side said.
+pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
+    let (status, retry, detail) = match reason {
+        RefuseReason::HolderLive => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(5),
+            "another publisher is live in this slot and is kept; end it first, or wait until it has ended",
+        ),
+        RefuseReason::HolderNegotiating => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(2),
+            "another publisher has just been let into this slot and has not sent media yet; try again shortly",
+        ),
+        RefuseReason::HolderWithoutAudio => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(10),
+            "another publisher holds this slot without audio, so its silence proves nothing; it keeps the slot until it \
+             ends or sends nothing for the inactivity timeout",
+        ),
+        RefuseReason::TakeoverTimeout => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(1),
+            "whether the slot's publisher is still alive could not be told in time; try again",
+        ),
+        RefuseReason::TooManyWaiting => {
+            (Status::SERVICE_UNAVAILABLE, Some(3), "too many publishers wait for the slots of this endpoint")
+        }
+        RefuseReason::Draining => (Status::SERVICE_UNAVAILABLE, Some(5), "this server is shutting down"),
+        RefuseReason::TooManyViewers => {
+            (Status::SERVICE_UNAVAILABLE, Some(10), "this stream has as many viewers as it may have")
+        }
+        RefuseReason::NegotiationFailed => (
+            Status::UNPROCESSABLE_CONTENT,
+            None,
+            why.unwrap_or("no session could be negotiated from this offer; offer H.264 and Opus over BUNDLE and DTLS-SRTP"),
+        ),
+        RefuseReason::NotFound => return not_found(),
+    };
+    let problem = Response::problem(status, reason.as_str(), status.reason(), detail);
+    match retry {
+        Some(seconds) => problem.header(RETRY_AFTER, FieldValue::from(seconds)),
+        None => problem,
+    }
+}
+
+fn not_found() -> Response {
+    let detail = "there is nothing at this address; GET /api/status lists the endpoints";
+    Response::problem(Status::NOT_FOUND, "not-found", "Not Found", detail)
+}
+
+fn not_allowed(methods: &'static str) -> Response {
+    let detail = format!("this resource takes {methods}");
+    Response::problem(Status::METHOD_NOT_ALLOWED, "method-not-allowed", "Method Not Allowed", &detail)
+        .header(ALLOW, FieldValue::from_static(methods))
+}
+
+fn text(content_type: &'static str, content: impl Into<Bytes>) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static(content_type))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
+        .body(Body::Full(content.into()))
+}
+
+fn page_file(content_type: &'static str, content: &'static [u8]) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static(content_type))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-cache"))
+        .body(Body::Full(Bytes::from_static(content)))
+}

@@ -1,0 +1,101 @@
+//! One connection: its codec, what it is at, and how long it may be at it.
+
+use std::net::SocketAddr;
+
+use holdfast_core::input::{RequestId, SessionId, ViewerId};
+use holdfast_core::time::Time;
+
+use super::Settings;
+use crate::http::{self, Limits, Phase, Response, Status};
+use crate::routes::Then;
+
+/// One accepted connection.
+pub(super) struct Connection {
+    pub http: http::Connection,
+    pub peer: SocketAddr,
+    pub work: Work,
+    /// When bytes of an answer last went out, or an answer was made.
+    pub progress: Time,
+    pub armed: Time,
+    phase: Phase,
+    since: Time,
+}
+
+/// What a connection is at, beyond reading and writing.
+pub(super) enum Work {
+    None,
+    /// A request's body.
+    Reading(Box<Body>),
+    /// For the core to answer.
+    Waiting(RequestId),
+    /// For ICE to be restarted.
+    Restarting(SessionId),
+    /// A live feed.
+    Watching(ViewerId),
+}
+
+/// A body that is being read.
+pub(crate) struct Body {
+    pub data: Vec<u8>,
+    pub then: Then,
+}
+
+impl Connection {
+    pub fn new(peer: SocketAddr, head: usize) -> Self {
+        let limits = Limits { head, ..Limits::default() };
+        Connection {
+            http: http::Connection::new(limits),
+            peer,
+            work: Work::None,
+            progress: Time::ZERO,
+            armed: Time::NEVER,
+            phase: Phase::Closing,
+            since: Time::ZERO,
+        }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        matches!(self.work, Work::None) && self.http.phase() == Phase::Idle && self.http.output().is_empty()
+    }
+
+    /// When it is at its limit; `NEVER` where somebody else sees to it.
+    pub fn deadline(&mut self, now: Time, settings: &Settings) -> Time {
+        let phase = self.http.phase();
+        if phase != self.phase {
+            (self.phase, self.since) = (phase, now);
+        }
+        if !self.http.output().is_empty() {
+            return self.progress + settings.write_timeout;
+        }
+        match (&self.work, phase) {
+            (Work::Waiting(_) | Work::Watching(_), _) => Time::NEVER,
+            (Work::Restarting(_), _) => self.since + settings.body_timeout,
+            (_, Phase::Idle) => self.since + settings.idle_timeout,
+            (_, Phase::Head) => self.since + settings.head_timeout,
+            (_, Phase::Body) => self.since + settings.body_timeout,
+            (_, Phase::Responding | Phase::Streaming | Phase::Closing) => self.since.max(self.progress) + settings.write_timeout,
+        }
+    }
+
+    /// What a client is told whose time is over; `None` = the connection just closes.
+    pub fn overdue_answer(&self) -> Option<Response> {
+        if !self.http.output().is_empty() {
+            return None;
+        }
+        let timeout = |what: &str| {
+            let detail = format!("{what} took too long to arrive; send it in one go");
+            Some(Response::problem(Status::REQUEST_TIMEOUT, "timeout", "Request Timeout", &detail).close())
+        };
+        match (&self.work, self.http.phase()) {
+            (Work::Restarting(_), _) => Some(Response::problem(
+                Status::GATEWAY_TIMEOUT,
+                "restart-failed",
+                "ICE was not restarted",
+                "the media side did not answer in time; the session goes on as before",
+            )),
+            (_, Phase::Head) => timeout("the head of the request"),
+            (_, Phase::Body) => timeout("the body of the request"),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,614 @@
+//! Connections and codecs around an [`Edge`](holdfast_core::edge::Edge); still sans-I/O: bytes in, bytes out.
+//!
+//! A driver says what its sockets and its media side did, drains [`Server::poll`], and calls [`Server::tick`] at
+//! [`Server::deadline`]. It writes straight out of a feed's ring with [`Server::transmit`].
+
+mod connection;
+mod publishers;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use holdfast_core::config::Config;
+use holdfast_core::edge::Edge;
+use holdfast_core::id::{Id, Table};
+use holdfast_core::input::{FeedId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::journal::Recorded;
+use holdfast_core::time::{Time, Timers};
+
+use crate::http::{Date, Event, Response};
+use crate::media::{MediaCommand, MediaEvent};
+use crate::routes;
+use connection::{Connection, Work};
+pub(crate) use connection::Body as ReadBody;
+pub use publishers::{Publisher, Publishers};
+
+/// Marks ids of connections.
+pub enum ConnKind {}
+/// One accepted connection, from [`Server::accepted`] until the driver dropped its socket.
+pub type ConnId = Id<ConnKind>;
+
+/// What the server needs to know beside what the core decides by.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The longest request head, in bytes.
+    pub head: usize,
+    /// How long a client may take for a head, from its first byte.
+    pub head_timeout: Duration,
+    /// How long a client may take for a body.
+    pub body_timeout: Duration,
+    /// How long a connection may stand without a request.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer (a live stream has its ring instead).
+    pub write_timeout: Duration,
+    /// How many connections there may be.
+    pub connections: usize,
+    /// STUN and TURN servers that publishers are told of.
+    pub ice_servers: Vec<IceServer>,
+    /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
+    pub api_tokens: Vec<String>,
+    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
+    pub epoch: u64,
+    /// Whether the calls of the core are written down.
+    pub journal: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            head: 16 << 10,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            connections: 20_000,
+            ice_servers: Vec::new(),
+            api_tokens: Vec::new(),
+            epoch: 0,
+            journal: false,
+        }
+    }
+}
+
+/// A STUN or TURN server as a `Link` names it (RFC 9725 §4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IceServer {
+    /// `stun:…` or `turn:…`.
+    pub url: String,
+    /// For TURN.
+    pub username: Option<String>,
+    /// For TURN.
+    pub credential: Option<String>,
+}
+
+/// What the server asks of its driver.
+#[derive(Debug)]
+pub enum Action {
+    /// There is something to [`Server::transmit`] on this connection.
+    Write(ConnId),
+    /// Drop the socket, then nothing more is said of this connection.
+    Close(ConnId),
+    /// For the media side.
+    Media(MediaCommand),
+    /// For people.
+    Note(Note),
+}
+
+/// How a [`Server::transmit`] ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transmit {
+    /// Nothing is left to write.
+    Idle,
+    /// The socket takes no more now; call again when it does.
+    Blocked,
+}
+
+/// How many pieces one write takes at most; what the kernel does not want more of (`UIO_MAXIOV` is 1024, and a socket's
+/// buffer is full long before).
+const PIECES: usize = 64;
+
+/// Connections and codecs around an edge.
+pub struct Server {
+    edge: Recorded,
+    settings: Settings,
+    entropy: Box<dyn FnMut() -> [u8; 16] + Send>,
+    connections: Table<ConnKind, Connection>,
+    publishers: Publishers,
+    /// The connection of each viewer, by the viewer's place.
+    viewers: Vec<Option<(ViewerId, ConnId)>>,
+    requests: BTreeMap<RequestId, ConnId>,
+    next_request: u64,
+    timers: Timers<ConnId>,
+    inbox: VecDeque<Input>,
+    actions: VecDeque<Action>,
+    date: (u64, Date),
+    draining: bool,
+    counts: Counts,
+}
+
+/// What happened to connections and requests so far.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Connections that were accepted.
+    pub accepted: u64,
+    /// Connections that were turned away because there were too many.
+    pub turned_away: u64,
+    /// Connections that a limit of time ended.
+    pub timed_out: u64,
+    /// Answers by the first digit of their status, from 1.
+    pub answers: [u64; 5],
+    /// Bytes written to sockets.
+    pub bytes_out: u64,
+}
+
+impl Server {
+    /// A server without connections; `entropy` gives unpredictable bytes.
+    pub fn new(config: Config, settings: Settings, entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+        let date = (settings.epoch, Date::from_unix(settings.epoch));
+        let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
+        Server {
+            edge,
+            settings,
+            entropy,
+            connections: Table::default(),
+            publishers: Publishers::default(),
+            viewers: Vec::new(),
+            requests: BTreeMap::new(),
+            next_request: 0,
+            timers: Timers::default(),
+            inbox: VecDeque::new(),
+            actions: VecDeque::new(),
+            date,
+            draining: false,
+            counts: Counts::default(),
+        }
+    }
+
+    /// The edge, to look at.
+    pub fn edge(&self) -> &Edge {
+        self.edge.edge()
+    }
+
+    /// The edge with its journal, to look at.
+    pub fn recorded(&self) -> &Recorded {
+        &self.edge
+    }
+
+    /// Publishers, as far as moving their bytes goes.
+    pub fn publishers(&self) -> &Publishers {
+        &self.publishers
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// Whether the program is about to end.
+    pub fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    pub(crate) fn keep_offer(&mut self, request: RequestId, offer: crate::sdp::Offer) {
+        self.publishers.keep_offer(request, offer);
+    }
+
+    pub(crate) fn publisher_mut(&mut self, session: holdfast_core::input::SessionId) -> Option<&mut Publisher> {
+        self.publishers.get_mut(session)
+    }
+
+    /// How many connections there are.
+    pub fn connection_count(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// A client connected. `None`: there are too many connections, or the program ends; drop its socket.
+    pub fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
+        if self.draining || self.connections.len() >= self.settings.connections {
+            self.counts.turned_away += 1;
+            return None;
+        }
+        self.counts.accepted += 1;
+        let id = self.connections.insert(Connection::new(peer, self.settings.head));
+        self.rearm(now, id);
+        Some(id)
+    }
+
+    /// Bytes came in.
+    pub fn received(&mut self, now: Time, id: ConnId, data: &[u8]) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.http.receive(data);
+        self.serve(now, id);
+    }
+
+    /// The client will send nothing more.
+    pub fn eof(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        connection.http.eof();
+        // A client that closes its side of a connection that waits or watches has gone: players and publishers don't
+        // half-close, and a place must not be kept for one that cannot be told from a dead one.
+        if matches!(connection.work, Work::Waiting(_) | Work::Watching(_)) {
+            return self.close(now, id);
+        }
+        self.serve(now, id);
+    }
+
+    /// The socket is gone.
+    pub fn closed(&mut self, now: Time, id: ConnId) {
+        self.forget(now, id);
+        self.pump(now);
+    }
+
+    /// Whether more bytes of this client can be taken in.
+    pub fn wants_read(&self, id: ConnId) -> bool {
+        self.connections.get(id).is_some_and(|connection| connection.http.wants_read())
+    }
+
+    /// Writes what there is for this connection through `write`, which is one `writev` a call.
+    ///
+    /// # Errors
+    /// What `write` returned, but for `WouldBlock` and `Interrupted`; the driver then drops the socket and calls
+    /// [`Server::closed`].
+    pub fn transmit(
+        &mut self,
+        now: Time,
+        id: ConnId,
+        write: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+    ) -> io::Result<Transmit> {
+        loop {
+            let Some(connection) = self.connections.get(id) else { return Ok(Transmit::Idle) };
+            let head = connection.http.output();
+            let viewer = match connection.work {
+                Work::Watching(viewer) => Some(viewer),
+                _ => None,
+            };
+            let feed = viewer.into_iter().flat_map(|viewer| self.edge.edge().feeds().unsent(viewer));
+            let mut pieces = [IoSlice::new(&[]); PIECES];
+            let mut filled = 0;
+            for piece in (!head.is_empty()).then_some(head).into_iter().chain(feed).take(PIECES) {
+                pieces[filled] = IoSlice::new(piece);
+                filled += 1;
+            }
+            if filled == 0 {
+                self.serve(now, id);
+                return Ok(Transmit::Idle);
+            }
+            let (wanted, head) = (pieces[..filled].iter().map(|piece| piece.len()).sum::<usize>(), head.len());
+            let written = match write(&pieces[..filled]) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Transmit::Blocked),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.counts.bytes_out += written as u64;
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.http.wrote(written.min(head));
+                connection.progress = now;
+            }
+            if let (Some(viewer), true) = (viewer, written > head) {
+                self.decide(now, Input::Sent { viewer, bytes: (written - head) as u64 });
+                self.pump(now);
+            }
+            if written < wanted {
+                // A short write means a full socket buffer: the next would block.
+                return Ok(Transmit::Blocked);
+            }
+        }
+    }
+
+    /// The media side says something.
+    pub fn media(&mut self, now: Time, event: MediaEvent) {
+        self.on_media(now, event);
+        self.pump(now);
+    }
+
+    /// Deadlines.
+    pub fn tick(&mut self, now: Time) {
+        while let Some(id) = self.timers.expired(now) {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.armed = Time::NEVER;
+                self.overdue(now, id);
+            }
+        }
+        if self.edge.edge().deadline().is_some_and(|deadline| deadline <= now) {
+            self.decide(now, Input::Tick);
+        }
+        self.pump(now);
+    }
+
+    /// When [`Server::tick`] must be called next.
+    pub fn deadline(&self) -> Option<Time> {
+        [self.edge.edge().deadline(), self.timers.deadline()].into_iter().flatten().min()
+    }
+
+    /// The program is to end: nobody new comes in, everybody ends in order.
+    pub fn drain(&mut self, now: Time) {
+        self.draining = true;
+        self.decide(now, Input::Drain);
+        self.pump(now);
+        let idle: Vec<ConnId> =
+            self.connections.iter().filter(|(_, connection)| connection.is_idle()).map(|(id, _)| id).collect();
+        for id in idle {
+            self.close(now, id);
+        }
+    }
+
+    /// Whether everybody has ended and every answer is written.
+    pub fn is_drained(&self) -> bool {
+        self.draining && self.connections.is_empty() && self.publishers.is_empty()
+    }
+
+    /// The next thing to do; drained after each call.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// Ends a connection of ours; the driver is told to drop its socket.
+    fn close(&mut self, now: Time, id: ConnId) {
+        if self.connections.get(id).is_some() {
+            self.actions.push_back(Action::Close(id));
+            self.forget(now, id);
+            self.pump(now);
+        }
+    }
+
+    fn forget(&mut self, now: Time, id: ConnId) {
+        let Some(mut connection) = self.connections.remove(id) else { return };
+        self.timers.set(id, &mut connection.armed, Time::NEVER);
+        match connection.work {
+            Work::Waiting(request) => {
+                self.requests.remove(&request);
+                self.publishers.forget_offer(request);
+                self.decide(now, Input::Hangup { request });
+            }
+            Work::Watching(viewer) => {
+                self.viewers[viewer.index()] = None;
+                self.decide(now, Input::Leave { viewer });
+            }
+            Work::Restarting(session) => self.publishers.restart_abandoned(session, id),
+            Work::None | Work::Reading(_) => {}
+        }
+    }
+
+    /// Turns what was received into requests and these into answers, as far as it goes.
+    fn serve(&mut self, now: Time, id: ConnId) {
+        while let Some(connection) = self.connections.get_mut(id) {
+            let Some(event) = connection.http.poll() else { break };
+            match event {
+                Event::Request(request) => routes::request(&mut Call { server: self, now, id }, request),
+                Event::Body(data) => {
+                    if let Work::Reading(body) = &mut connection.work {
+                        body.data.extend_from_slice(&data);
+                    }
+                }
+                Event::BodyEnd => {
+                    if let Work::Reading(body) = std::mem::replace(&mut connection.work, Work::None) {
+                        routes::body(&mut Call { server: self, now, id }, *body);
+                    }
+                }
+                Event::Fault(fault) => {
+                    connection.work = Work::None;
+                    let answer = routes::shared(Response::from(&fault));
+                    self.answer(now, id, answer);
+                }
+            }
+        }
+        self.pump(now);
+        self.settle(now, id);
+    }
+
+    fn answer(&mut self, now: Time, id: ConnId, response: Response) {
+        let date = self.date(now);
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let class = usize::from(response.status().code() / 100).clamp(1, 5) - 1;
+        self.counts.answers[class] += 1;
+        let response = if self.draining { response.close() } else { response };
+        connection.http.respond(response, &date);
+        connection.progress = now;
+        self.actions.push_back(Action::Write(id));
+        self.rearm(now, id);
+    }
+
+    fn date(&mut self, now: Time) -> Date {
+        let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+        if self.date.0 != seconds {
+            self.date = (seconds, Date::from_unix(seconds));
+        }
+        self.date.1.clone()
+    }
+
+    /// After something was read or written: closes what is finished, serves what came meanwhile, moves the deadline.
+    fn settle(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.http.is_finished() && !matches!(connection.work, Work::Watching(_)) {
+            return self.close(now, id);
+        }
+        self.rearm(now, id);
+    }
+
+    fn rearm(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let deadline = connection.deadline(now, &self.settings);
+        self.timers.set(id, &mut connection.armed, deadline);
+    }
+
+    /// A connection's deadline passed.
+    fn overdue(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        let deadline = connection.deadline(now, &self.settings);
+        if deadline > now {
+            return self.rearm(now, id);
+        }
+        self.counts.timed_out += 1;
+        match connection.overdue_answer() {
+            Some(answer) => {
+                connection.work = Work::None;
+                self.answer(now, id, routes::shared(answer));
+            }
+            None => self.close(now, id),
+        }
+    }
+
+    /// Puts a request of this connection before the core; answered by `Accept`, `Joined` or `Refuse`.
+    fn ask(&mut self, now: Time, id: ConnId, input: impl FnOnce(RequestId) -> Input) -> RequestId {
+        self.next_request += 1;
+        let request = RequestId(self.next_request);
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.work = Work::Waiting(request);
+            self.requests.insert(request, id);
+            self.inbox.push_back(input(request));
+        }
+        self.rearm(now, id);
+        request
+    }
+
+    fn decide(&mut self, now: Time, input: Input) {
+        let mut outside = publishers::Outside { publishers: &self.publishers, entropy: &mut self.entropy };
+        self.edge.handle(now, input, &mut outside);
+    }
+
+    /// Hands the core what waits for it and does what it says, until both are quiet.
+    fn pump(&mut self, now: Time) {
+        loop {
+            while let Some(output) = self.edge.poll() {
+                self.execute(now, output);
+            }
+            let Some(input) = self.inbox.pop_front() else { break };
+            self.decide(now, input);
+        }
+    }
+
+    fn execute(&mut self, now: Time, output: Output) {
+        match output {
+            Output::Start { .. } | Output::Finish { .. } | Output::KeyFrame { .. } | Output::Rebuild { .. } => {
+                self.execute_media(output);
+            }
+            Output::Accept { request, session } => {
+                let answer = routes::whip::created(self, session);
+                self.answer_request(now, request, answer);
+            }
+            Output::Refuse { request, reason } => {
+                let why = self.publishers.take_fault(request);
+                self.answer_request(now, request, routes::refused(reason, why.as_deref()));
+            }
+            Output::Joined { request, viewer } => self.joined(now, request, viewer),
+            Output::Ready { feed } => self.ready(feed),
+            Output::ViewerEnd { viewer, .. } => self.viewer_ended(now, viewer),
+            Output::Note(note) => self.actions.push_back(Action::Note(note)),
+        }
+    }
+
+    pub(crate) fn answer_restart(&mut self, now: Time, id: ConnId, response: Response) {
+        if let Some(connection) = self.connections.get_mut(id)
+            && matches!(connection.work, Work::Restarting(_))
+        {
+            connection.work = Work::None;
+            self.answer(now, id, routes::shared(response));
+        }
+    }
+
+    fn answer_request(&mut self, now: Time, request: RequestId, response: Response) {
+        self.publishers.forget_offer(request);
+        let Some(id) = self.requests.remove(&request) else { return };
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.work = Work::None;
+            self.answer(now, id, routes::shared(response));
+        }
+    }
+
+    fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
+        let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
+            return self.inbox.push_back(Input::Leave { viewer });
+        };
+        self.answer(now, id, routes::shared(routes::live::stream()));
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.work = Work::Watching(viewer);
+        }
+        if self.viewers.len() <= viewer.index() {
+            self.viewers.resize(viewer.index() + 1, None);
+        }
+        self.viewers[viewer.index()] = Some((viewer, id));
+        self.rearm(now, id);
+    }
+
+    fn ready(&mut self, feed: FeedId) {
+        for viewer in self.edge.edge().feeds().viewers(feed) {
+            if let Some(Some((own, id))) = self.viewers.get(viewer.index())
+                && *own == viewer
+            {
+                self.actions.push_back(Action::Write(*id));
+            }
+        }
+    }
+
+    fn viewer_ended(&mut self, now: Time, viewer: ViewerId) {
+        let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
+        let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
+        if let Some(connection) = self.connections.get_mut(id) {
+            connection.work = Work::None;
+            // What lies in the socket's buffer still reaches the player; then its stream ends like any that is over.
+            self.actions.push_back(Action::Close(id));
+            self.forget(now, id);
+        }
+    }
+}
+
+/// One request of one connection, on its way through the routes.
+pub(crate) struct Call<'a> {
+    pub server: &'a mut Server,
+    pub now: Time,
+    pub id: ConnId,
+}
+
+impl Call<'_> {
+    /// Answers it.
+    pub fn answer(&mut self, response: Response) {
+        self.server.answer(self.now, self.id, routes::shared(response));
+    }
+
+    /// Reads its body, at most `limit` bytes, then goes on with `then`.
+    pub fn read(&mut self, limit: u64, then: routes::Then) {
+        let Some(connection) = self.server.connections.get_mut(self.id) else { return };
+        connection.work = Work::Reading(Box::new(connection::Body { data: Vec::new(), then }));
+        connection.http.accept_body(limit);
+        self.server.rearm(self.now, self.id);
+    }
+
+    /// Where it comes from.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.server.connections.get(self.id).map(|connection| connection.peer)
+    }
+
+    /// Puts it before the core.
+    pub fn ask(&mut self, input: impl FnOnce(RequestId) -> Input) -> RequestId {
+        self.server.ask(self.now, self.id, input)
+    }
+
+    /// Tells the core.
+    pub fn tell(&mut self, input: Input) {
+        self.server.decide(self.now, input);
+        self.server.pump(self.now);
+    }
+
+    /// Asks the media side.
+    pub fn command(&mut self, command: MediaCommand) {
+        self.server.actions.push_back(Action::Media(command));
+    }
+
+    /// Leaves it unanswered until the session's ICE was restarted.
+    pub fn await_restart(&mut self, session: holdfast_core::input::SessionId) {
+        if let Some(connection) = self.server.connections.get_mut(self.id) {
+            connection.work = Work::Restarting(session);
+        }
+        self.server.rearm(self.now, self.id);
+    }
+}
+

@@ -1,0 +1,241 @@
+//! Publishers, as far as moving their bytes goes: offers that wait, session URLs, evidence, one muxer a slot.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use holdfast_core::input::{EndpointId, EndReason, Env, Evidence, FeedId, Input, Output, RequestId, SessionId};
+use holdfast_core::slots::Hold;
+use holdfast_core::time::Time;
+
+use super::{Action, ConnId, Server};
+use crate::media::{Activity, Codec, MediaCommand, MediaEvent, SessionSettings, Unit};
+use crate::routes;
+use crate::sdp::{self, Credentials, Offer};
+use crate::ts::{Muxer, Tracks};
+
+/// One publisher's session, from its start until nothing of it is left.
+#[derive(Debug)]
+pub struct Publisher {
+    /// Where it publishes.
+    pub endpoint: EndpointId,
+    /// Its slot and tenancy.
+    pub hold: Hold,
+    /// Its feed.
+    pub feed: FeedId,
+    /// The unguessable last part of its URL, 32 hexadecimal digits.
+    pub secret: String,
+    /// What its media threads write.
+    pub activity: Arc<Activity>,
+    /// What the client got; empty until it was answered.
+    pub answer: String,
+    /// Counts ICE sessions, from 1: the entity tag.
+    pub ice: u64,
+    /// The client's present ICE credentials.
+    pub credentials: Credentials,
+    /// The connection that waits for a restart, and the credentials that it brought.
+    pub(crate) restart: Option<(ConnId, Credentials)>,
+    /// The POST that has no answer yet.
+    request: Option<RequestId>,
+    /// Whether it is over, and only its teardown goes on.
+    pub finished: bool,
+}
+
+impl Publisher {
+    /// The strong entity tag of its present ICE session, in quotes.
+    pub fn etag(&self) -> String {
+        format!("\"{}\"", self.ice)
+    }
+}
+
+/// All publishers.
+#[derive(Default)]
+pub struct Publishers {
+    sessions: BTreeMap<SessionId, Publisher>,
+    secrets: BTreeMap<String, SessionId>,
+    offers: BTreeMap<RequestId, Box<Offer>>,
+    /// Why the offer that is being refused could not be negotiated.
+    fault: Option<(RequestId, String)>,
+    muxers: BTreeMap<FeedId, Muxer>,
+}
+
+impl Publishers {
+    /// Whether nothing of any session is left.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// The session of an id.
+    pub fn get(&self, id: SessionId) -> Option<&Publisher> {
+        self.sessions.get(&id)
+    }
+
+    /// The session behind the last part of a session URL; one that is over has none.
+    pub fn by_secret(&self, secret: &str) -> Option<SessionId> {
+        self.secrets.get(secret).copied()
+    }
+
+    /// The muxer of a slot, once it had a session.
+    pub fn muxer(&self, feed: FeedId) -> Option<&Muxer> {
+        self.muxers.get(&feed)
+    }
+
+    pub(crate) fn get_mut(&mut self, id: SessionId) -> Option<&mut Publisher> {
+        self.sessions.get_mut(&id)
+    }
+
+    pub(crate) fn keep_offer(&mut self, request: RequestId, offer: Offer) {
+        self.offers.insert(request, Box::new(offer));
+    }
+
+    pub(super) fn forget_offer(&mut self, request: RequestId) {
+        self.offers.remove(&request);
+    }
+
+    pub(super) fn take_fault(&mut self, request: RequestId) -> Option<String> {
+        self.fault.take_if(|(refused, _)| *refused == request).map(|(_, why)| why)
+    }
+
+    pub(super) fn restart_abandoned(&mut self, session: SessionId, by: ConnId) {
+        if let Some(publisher) = self.sessions.get_mut(&session) {
+            publisher.restart.take_if(|(id, _)| *id == by);
+        }
+    }
+}
+
+/// What the core may ask of outside.
+pub(super) struct Outside<'a> {
+    pub publishers: &'a Publishers,
+    pub entropy: &'a mut (dyn FnMut() -> [u8; 16] + Send),
+}
+
+impl Env for Outside<'_> {
+    fn activity(&mut self, session: SessionId) -> Evidence {
+        self.publishers.sessions.get(&session).map(|publisher| publisher.activity.evidence()).unwrap_or_default()
+    }
+
+    fn entropy(&mut self) -> [u8; 16] {
+        (self.entropy)()
+    }
+}
+
+impl Server {
+    /// Does what the core says about a session.
+    pub(super) fn execute_media(&mut self, output: Output) {
+        match output {
+            Output::Start { session, request, endpoint, hold, feed, secret } => {
+                let Some(offer) = self.publishers.offers.remove(&request) else {
+                    return self.inbox.push_back(Input::End { session, reason: EndReason::ClientGone });
+                };
+                let secret = secret.iter().fold(String::new(), |mut hex, byte| {
+                    let _ = write!(hex, "{byte:02x}");
+                    hex
+                });
+                let activity = Arc::new(Activity::default());
+                let publisher = Publisher {
+                    endpoint,
+                    hold,
+                    feed,
+                    secret: secret.clone(),
+                    activity: activity.clone(),
+                    answer: String::new(),
+                    ice: 1,
+                    credentials: offer.credentials.clone(),
+                    restart: None,
+                    request: Some(request),
+                    finished: false,
+                };
+                self.publishers.secrets.insert(secret, session);
+                self.publishers.sessions.insert(session, publisher);
+                self.publishers.muxers.entry(feed).or_default().session(session, Tracks::of(&offer));
+                let settings = self.session_settings(endpoint);
+                let start = MediaCommand::Start { session, offer, activity, settings };
+                self.actions.push_back(Action::Media(start));
+            }
+            Output::Finish { session, .. } => {
+                self.inbox.push_back(Input::Released { session });
+                if let Some(publisher) = self.publishers.sessions.get_mut(&session) {
+                    publisher.finished = true;
+                    publisher.activity.finish();
+                    self.publishers.secrets.remove(&publisher.secret);
+                    self.actions.push_back(Action::Media(MediaCommand::Finish { session }));
+                }
+            }
+            Output::KeyFrame { session } => self.actions.push_back(Action::Media(MediaCommand::KeyFrame { session })),
+            Output::Rebuild { session } => self.actions.push_back(Action::Media(MediaCommand::Rebuild { session })),
+            _ => {}
+        }
+    }
+
+    fn session_settings(&self, endpoint: EndpointId) -> SessionSettings {
+        let endpoint = self.edge().config().endpoints.get(endpoint.0 as usize);
+        let endpoint = endpoint.cloned().unwrap_or_default();
+        SessionSettings { jitter: endpoint.jitter, max_video_bitrate: endpoint.max_video_bitrate }
+    }
+
+    pub(super) fn on_media(&mut self, now: Time, event: MediaEvent) {
+        match event {
+            MediaEvent::Unit(unit) => self.on_unit(now, &unit),
+            MediaEvent::Answered { session, answer } => {
+                if let Some(publisher) = self.publishers.sessions.get_mut(&session) {
+                    (publisher.answer, publisher.request) = (answer, None);
+                }
+                self.decide(now, Input::Answered { session });
+            }
+            MediaEvent::Failed { session, why } => {
+                let publisher = self.publishers.sessions.get(&session);
+                self.publishers.fault = publisher.and_then(|publisher| publisher.request).map(|request| (request, why));
+                self.decide(now, Input::End { session, reason: EndReason::NegotiationFailed });
+            }
+            MediaEvent::Ended { session, reason } => self.decide(now, Input::End { session, reason }),
+            MediaEvent::Restarted { session, ufrag, pwd } => {
+                let Some(publisher) = self.publishers.sessions.get_mut(&session) else { return };
+                let Some((id, credentials)) = publisher.restart.take() else { return };
+                publisher.credentials = credentials;
+                publisher.ice += 1;
+                let fragment = sdp::restart_fragment(&publisher.answer, &ufrag, &pwd);
+                let answer = routes::whip::restarted(&publisher.etag(), fragment);
+                self.answer_restart(now, id, answer);
+            }
+            MediaEvent::RestartFailed { session, why } => {
+                let Some(publisher) = self.publishers.sessions.get_mut(&session) else { return };
+                let Some((id, _)) = publisher.restart.take() else { return };
+                self.answer_restart(now, id, routes::whip::restart_failed(&why));
+            }
+            MediaEvent::Gone { session } => {
+                if let Some(publisher) = self.publishers.sessions.remove(&session) {
+                    self.publishers.secrets.remove(&publisher.secret);
+                    if let Some((id, _)) = publisher.restart {
+                        self.answer_restart(now, id, routes::whip::no_session());
+                    }
+                    if !publisher.finished {
+                        self.decide(now, Input::End { session, reason: EndReason::IceFailed });
+                    }
+                }
+            }
+        }
+    }
+
+    /// An access unit goes into the slot's feed, if its session still holds the slot.
+    fn on_unit(&mut self, now: Time, unit: &Unit) {
+        let Some(publisher) = self.publishers.sessions.get(&unit.session).filter(|publisher| !publisher.finished) else {
+            return;
+        };
+        let Some(muxer) = self.publishers.muxers.get_mut(&publisher.feed) else { return };
+        if let Some(chunk) = muxer.push(unit) {
+            let media = Input::Media { session: unit.session, data: chunk.data, random_access: chunk.random_access };
+            self.decide(now, media);
+        }
+    }
+}
+
+impl Codec {
+    /// The usual name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Codec::H264 => "h264",
+            Codec::Opus { .. } => "opus",
+            Codec::Aac => "aac",
+        }
+    }
+}
