@@ -5,8 +5,8 @@ use std::sync::Arc;
 use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer::{
-    Buffer, BufferFlags, BufferList, Caps, ClockTime, Element, ElementFactory, Event, FlowSuccess, FormattedSegment, GhostPad,
-    Pad, PadDirection, PadProbeReturn, PadProbeType, Pipeline, ProxyPad, Sample, Structure,
+    Buffer, BufferFlags, BufferList, Caps, ClockTime, Element, ElementFactory, Event, FlowSuccess, FormattedSegment,
+    GhostPad, Pad, PadDirection, PadProbeReturn, PadProbeType, Pipeline, ProxyPad, Sample, Structure,
 };
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
@@ -111,8 +111,14 @@ impl Branches {
 
     fn video(&self) -> Result<Vec<Element>, glib::BoolError> {
         Ok(vec![
-            ElementFactory::make("rtph264depay").property("wait-for-keyframe", true).property("request-keyframe", true).build()?,
-            ElementFactory::make("h264parse").property("config-interval", -1).property("disable-passthrough", true).build()?,
+            ElementFactory::make("rtph264depay")
+                .property("wait-for-keyframe", true)
+                .property("request-keyframe", true)
+                .build()?,
+            ElementFactory::make("h264parse")
+                .property("config-interval", -1)
+                .property("disable-passthrough", true)
+                .build()?,
             self.sink(
                 Codec::H264,
                 Caps::builder("video/x-h264").field("stream-format", "byte-stream").field("alignment", "au").build(),
@@ -187,7 +193,11 @@ fn key_frame_event() -> Event {
 /// A sink pad that never reports failure upstream: a jitter buffer stops for good at the first bad return, and its branch may
 /// be taken down under a buffer.
 fn forgiving_pad() -> GhostPad {
-    fn chain(pad: &GhostPad, parent: Option<&gstreamer::Object>, buffer: Buffer) -> Result<FlowSuccess, gstreamer::FlowError> {
+    fn chain(
+        pad: &GhostPad,
+        parent: Option<&gstreamer::Object>,
+        buffer: Buffer,
+    ) -> Result<FlowSuccess, gstreamer::FlowError> {
         Ok(ProxyPad::chain_default(pad, parent, buffer).unwrap_or(FlowSuccess::Ok))
     }
     fn chain_list(
@@ -309,7 +319,9 @@ mod tests {
 
         fn units(&self) -> Vec<(i64, bool)> {
             let posts = std::iter::from_fn(|| self.inbox.next());
-            posts.map(|post| if let Post::Unit(unit) = post { (unit.pts, unit.key) } else { panic!("{post:?}") }).collect()
+            posts
+                .map(|post| if let Post::Unit(unit) = post { (unit.pts, unit.key) } else { panic!("{post:?}") })
+                .collect()
         }
     }
 
@@ -379,7 +391,10 @@ mod tests {
     fn a_branch_that_fails_does_not_stop_what_feeds_it() {
         gstreamer::init().unwrap();
         let pad = forgiving_pad();
-        let inner = Pad::builder(PadDirection::Sink).name("inner").chain_function(|_, _, _| Err(gstreamer::FlowError::Error)).build();
+        let inner = Pad::builder(PadDirection::Sink)
+            .name("inner")
+            .chain_function(|_, _, _| Err(gstreamer::FlowError::Error))
+            .build();
         inner.set_active(true).unwrap();
         pad.set_target(Some(&inner)).unwrap();
         pad.set_active(true).unwrap();

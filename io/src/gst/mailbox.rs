@@ -173,8 +173,10 @@ mod tests {
         }
         let posts: Vec<Post> = std::iter::from_fn(|| inbox.next()).collect();
         assert!(posts[..100].iter().all(|post| matches!(post, Post::Signal(_, Signal::Gathered))));
-        let pts: Vec<i64> =
-            posts[100..].iter().filter_map(|post| if let Post::Unit(unit) = post { Some(unit.pts) } else { None }).collect();
+        let pts: Vec<i64> = posts[100..]
+            .iter()
+            .filter_map(|post| if let Post::Unit(unit) = post { Some(unit.pts) } else { None })
+            .collect();
         assert_eq!(pts, [1, 2]);
     }
 

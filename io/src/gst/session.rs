@@ -4,11 +4,12 @@
 //! is taken there: a session has one place where it advances, and no lock.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use gstreamer::glib;
 use gstreamer::prelude::*;
-use gstreamer::{Bus, BusSyncReply, Caps, ClockTime, Element, ElementFactory, MessageView, Pipeline, Promise, State, Structure};
+use gstreamer::{
+    Bus, BusSyncReply, ClockTime, Element, ElementFactory, MessageView, Pipeline, Promise, State, Structure,
+};
 use gstreamer_sdp::SDPMessage;
 use gstreamer_webrtc::{
     WebRTCBundlePolicy, WebRTCDTLSTransportState, WebRTCICEConnectionState, WebRTCICEGatheringState,
@@ -134,8 +135,8 @@ impl Session {
     /// other for ever.
     pub(super) fn add_candidates(&self, candidates: &[Candidate]) {
         let bundle = u32::try_from(self.offer.transport).unwrap_or(0);
-        for Candidate(candidate) in candidates {
-            self.webrtc.emit_by_name::<()>("add-ice-candidate", &[&bundle, candidate]);
+        for candidate in candidates {
+            self.webrtc.emit_by_name::<()>("add-ice-candidate", &[&bundle, &candidate.as_str()]);
         }
     }
 
@@ -287,7 +288,8 @@ impl Session {
     /// webrtcbin's own states never move when a publisher closes; the DTLS transport's does, within milliseconds.
     fn listen_for_close(&self) {
         let transceiver = self.webrtc.emit_by_name::<Option<WebRTCRTPTransceiver>>("get-transceiver", &[&0i32]);
-        let transport = transceiver.and_then(|transceiver| transceiver.receiver()).and_then(|receiver| receiver.transport());
+        let transport =
+            transceiver.and_then(|transceiver| transceiver.receiver()).and_then(|receiver| receiver.transport());
         let Some(transport) = transport else { return };
         let line = Arc::clone(&self.line);
         transport.connect_state_notify(move |transport| {

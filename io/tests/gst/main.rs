@@ -196,7 +196,7 @@ fn ice_restarts_under_the_same_media() {
         session: seat.id,
         ufrag: ufrag.into(),
         pwd: pwd.into(),
-        candidates: publisher.candidates().into_iter().map(Candidate).collect(),
+        candidates: publisher.candidates().iter().map(|line| Candidate::parse(line).unwrap()).collect(),
     });
     let (ufrag, pwd) = stage.until("the restart", |event| match event {
         MediaEvent::Restarted { ufrag, pwd, .. } => Some((ufrag, pwd)),

@@ -20,7 +20,7 @@ const VIDEO: &str = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=
 fn audio(channels: u32) -> String {
     format!(
         "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels={channels} ! opusenc ! rtpopuspay \
-        ! application/x-rtp,media=audio,encoding-name=OPUS,payload=97,clock-rate=48000 ! rtc."
+        ! application/x-rtp,media=audio,encoding-name=OPUS,payload=97,clock-rate=48000,encoding-params=(string)2 ! rtc."
     )
 }
 
@@ -118,7 +118,8 @@ impl Publisher {
 
     /// Whether DTLS has been closed from the other side.
     pub fn on_close(&self) -> Receiver<()> {
-        let transceiver = self.webrtc.emit_by_name::<gstreamer_webrtc::WebRTCRTPTransceiver>("get-transceiver", &[&0i32]);
+        let transceiver =
+            self.webrtc.emit_by_name::<gstreamer_webrtc::WebRTCRTPTransceiver>("get-transceiver", &[&0i32]);
         let transport = transceiver.sender().unwrap().transport().unwrap();
         let (closing, closed) = channel();
         transport.connect_state_notify(move |transport| {
@@ -130,7 +131,8 @@ impl Publisher {
     }
 
     fn elements(&self, factory: &str) -> Vec<Element> {
-        let found: Vec<Element> = self.pipeline.iterate_all_by_element_factory_name(factory).into_iter().flatten().collect();
+        let found: Vec<Element> =
+            self.pipeline.iterate_all_by_element_factory_name(factory).into_iter().flatten().collect();
         assert!(!found.is_empty());
         found
     }
