@@ -11,14 +11,14 @@ use crate::log::Log;
 use crate::run;
 
 /// A media edge in one binary: whoever is really alive holds a place.
-#[derive(Parser)]
+#[derive(Debug, Parser)]
 #[command(name = "holdfast", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Command {
     /// Start the edge
     Run {
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn without_a_command_there_is_help() {
-        let error = Cli::try_parse_from(["holdfast"]).err().expect("help");
+        let error = Cli::try_parse_from(["holdfast"]).expect_err("help");
         assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
         assert!(error.to_string().contains("check"));
     }

@@ -225,6 +225,7 @@ fn the_environment_wins() {
         ("HOLDFAST_LIVE_IDLE", "5s"),
         ("HOLDFAST_LOG_LEVEL", "debug"),
         ("HOLDFAST_ENDPOINT_0_TOKENS", "one, other"),
+        ("HOLDFAST_ENDPOINT_2_NAME", "third"),
         ("HOLDFAST_ENDPOINT_1_SLOTS", "3"),
         ("HOLDFAST_ENDPOINT_1_NAME", "second"),
         ("HOLDFAST_ICE_SERVERS_0_URL", "stun:192.0.2.7"),

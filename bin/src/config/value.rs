@@ -572,7 +572,7 @@ mod tests {
     fn secrets_are_bearer_tokens_and_never_repeated() {
         assert!(read(&Secret, "abc.DEF-123_~+/==").is_some());
         for bad in ["", "=", "hunter 2", "hunter=2", "hunter\n2", "hünter2", &"hunter2".repeat(40)] {
-            let wrong = Secret.read(Value::Variable(bad)).err().expect("refused");
+            let wrong = Secret.read(Value::Variable(bad)).expect_err("refused");
             assert!(!format!("{}{}", wrong.wrong, wrong.right).contains("nter"), "{bad}");
         }
         assert_eq!(Secret.show(&String::from("hunter2")), "\"***\"");
