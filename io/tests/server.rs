@@ -262,7 +262,8 @@ fn w1_w7_a_dead_publisher_is_displaced_and_its_url_is_gone() {
     assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
     assert_eq!(desk.finished, [a]);
     let delete = |location: &str| format!("DELETE {location} HTTP/1.1\r\nHost: h\r\nIf-Match: \"9\"\r\n\r\n");
-    assert!(desk.ask(&delete(&location)).starts_with("HTTP/1.1 404 "));
+    let gone = desk.ask(&delete(&location));
+    assert!(gone.starts_with("HTTP/1.1 404 ") && gone.contains("\"reason\":\"displaced\""), "{gone}");
     assert_eq!(desk.finished, [a], "the new one lives on");
     assert!(desk.ask(&delete(&header(&answer, "Location").unwrap())).starts_with("HTTP/1.1 200 "));
     assert_eq!(desk.finished.len(), 2);
@@ -403,11 +404,11 @@ fn a_restart_that_fails_or_whose_session_ends_is_answered() {
     desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert!(desk.read(id).starts_with("HTTP/1.1 404 "));
     // Nobody answers: the client is told in time, and may try again.
-    let (_, location) = desk.publish();
+    let (b, location) = desk.publish();
     let restart = patch_request(&location, "*", &fragment(NEW[0], NEW[1]));
     let id = desk.connect();
     desk.send(id, &restart);
-    desk.run(desk.now + 30_000);
+    desk.run_alive(&[b], 30_100);
     assert!(desk.read(id).starts_with("HTTP/1.1 504 "));
 }
 
@@ -416,14 +417,21 @@ fn other_methods_of_whip() {
     let mut desk = Desk::simple();
     assert!(desk.ask("GET /whip/live HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 204 "));
     assert!(desk.ask("GET /whip/nobody HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 404 "));
-    let preflight = "OPTIONS /whip/live HTTP/1.1\r\nHost: h\r\nOrigin: https://x\r\nAccess-Control-Request-Method: POST\r\n\r\n";
+    let preflight =
+        "OPTIONS /whip/live HTTP/1.1\r\nHost: h\r\nOrigin: https://x\r\nAccess-Control-Request-Method: POST\r\n\r\n";
     let answer = desk.ask(preflight);
     assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     assert_eq!(header(&answer, "Accept-Post").as_deref(), Some("application/sdp"));
-    assert_eq!(header(&answer, "Access-Control-Allow-Headers").as_deref(), Some("Authorization, Content-Type, If-Match"));
+    assert_eq!(
+        header(&answer, "Access-Control-Allow-Headers").as_deref(),
+        Some("Authorization, Content-Type, If-Match")
+    );
     let (_, location) = desk.publish();
     assert!(desk.ask(&format!("OPTIONS {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 200 "));
-    assert!(desk.ask(&format!("POST {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")).starts_with("HTTP/1.1 405 "));
+    assert!(
+        desk.ask(&format!("POST {location} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n"))
+            .starts_with("HTTP/1.1 405 ")
+    );
     // A session is found under its own endpoint only.
     let elsewhere = location.replace("/live/", "/nobody/");
     assert!(desk.ask(&format!("DELETE {elsewhere} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 404 "));

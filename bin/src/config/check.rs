@@ -148,7 +148,8 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     }
     for server in &settings.ice.servers {
         warnings.push(format!(
-            "ICE server {} takes part in setting up every session: one that does not answer costs each POST 2 s",
+            "ICE server {} is asked while each session is set up, which makes that slower; an edge that publishers can \
+             reach needs none",
             server.url
         ));
     }

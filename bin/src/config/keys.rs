@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_core::config::{Endpoint, Media, Takeover};
 
 use super::value::{
-    Address, Count, File, IceUrl, Kind, List, Listener, Maybe, Name, Password, PortRange, Rate, Secret, Size, Span, Text,
+    Address, Count, File, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Secret, Size, Span, Text,
     Value, Words, Wrong,
 };
 use super::{Audio, Format, IceServer, Level, Settings};
@@ -70,7 +70,11 @@ pub(super) struct Rows {
 /// Every section, in the order of the sample.
 pub(super) static SECTIONS: &[Section] = &[
     Section { path: "http", doc: "Where clients come in: pages, WHIP, viewers, status.", rows: None },
-    Section { path: "http.tls", doc: "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost.", rows: None },
+    Section {
+        path: "http.tls",
+        doc: "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost.",
+        rows: None,
+    },
     Section { path: "http.limits", doc: "What one client may take.", rows: None },
     Section { path: "ice", doc: "How publishers' media comes in.", rows: None },
     Section {
@@ -92,7 +96,7 @@ pub(super) static SECTIONS: &[Section] = &[
     },
     Section { path: "media", doc: "What becomes of the media.", rows: None },
     Section { path: "live", doc: "How live feeds are kept for their viewers.", rows: None },
-    Section { path: "api", doc: "Status, metrics and control.", rows: None },
+    Section { path: "api", doc: "Reading /api/status and /metrics, and ending sessions by hand.", rows: None },
     Section { path: "log", doc: "The log, on standard error.", rows: None },
     Section {
         path: "endpoint[]",
@@ -134,8 +138,6 @@ keys! {
 
     "http.limits.head", "Size of a request's head.",
         |s, _| &mut s.http.limits.head, Size(1 << 10, 1 << 20);
-    "http.limits.body", "Size of a request's body.",
-        |s, _| &mut s.http.limits.body, Size(1 << 10, 16 << 20);
     "http.limits.head_timeout", "From the first byte of a head to its last.",
         |s, _| &mut s.http.limits.head_timeout, Span(ms(100), HOUR);
     "http.limits.body_timeout", "From the end of a head to the end of its body.",
@@ -147,7 +149,7 @@ keys! {
     "http.limits.connections", "Connections at once.",
         |s, _| &mut s.http.limits.connections, Count(1, 1_000_000);
 
-    "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all we have. \"0.0.0.0\": all.",
+    "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
         |s, _| &mut s.ice.addresses, List(Address, 0, 64);
     "ice.ports", "UDP ports for media, such as \"20000-20100\". Empty: whatever the system gives.",
         |s, _| &mut s.ice.ports, PortRange;
@@ -175,8 +177,8 @@ keys! {
     "live.viewers", "Viewers of one feed.",
         |s, _| &mut s.core.live.viewers, Count(1, 1_000_000);
 
-    "api.token", "Bearer token of /api and /metrics. Empty: only this machine may ask.",
-        |s, _| &mut s.api.token, Maybe(Secret);
+    "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end.",
+        |s, _| &mut s.api.tokens, List(Secret, 0, 1000);
 
     "log.level", "\"error\", \"warn\", \"info\", \"debug\" or \"trace\".",
         |s, _| &mut s.log.level,

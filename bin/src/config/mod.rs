@@ -81,8 +81,6 @@ pub struct Tls {
 pub struct Limits {
     /// Bytes of a request's head.
     pub head: usize,
-    /// Bytes of a request's body.
-    pub body: u64,
     /// From the first byte of a head to its last.
     pub head_timeout: Duration,
     /// From the end of a head to the end of its body.
@@ -154,13 +152,14 @@ pub enum Audio {
 /// Who may ask and change what runs.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Api {
-    /// The bearer token of `/api` and `/metrics`; `None` = only from this machine.
-    pub token: Option<String>,
+    /// Bearer tokens that may read the status and end sessions; with none, everybody may read it, and only this machine
+    /// may end them.
+    pub tokens: Vec<String>,
 }
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Api").field("token", &self.token.as_ref().map(|_| "***")).finish()
+        f.debug_struct("Api").field("tokens", &self.tokens.len()).finish()
     }
 }
 
@@ -209,7 +208,6 @@ impl Default for Limits {
     fn default() -> Self {
         Limits {
             head: 16 << 10,
-            body: 256 << 10,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),

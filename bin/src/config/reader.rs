@@ -130,8 +130,7 @@ impl<'a> Reader<'a> {
             // A quoted name may hold what separates the names of a path.
             let plain = !name.get_ref().contains(['.', '[']);
             let key = KEYS.iter().find(|key| plain && key.path == pattern);
-            let section =
-                SECTIONS.iter().find(|section| plain && section.path.trim_end_matches("[]") == pattern);
+            let section = SECTIONS.iter().find(|section| plain && section.path.trim_end_matches("[]") == pattern);
             match (key, section.map(|section| &section.rows)) {
                 (Some(key), _) => self.value(key, spot.n, path, place, Value::Toml(value)),
                 (None, Some(None)) => match value.get_ref() {
@@ -196,7 +195,8 @@ impl<'a> Reader<'a> {
         let siblings: BTreeSet<&str> = KEYS
             .iter()
             .filter_map(|key| {
-                let rest = if pattern.is_empty() { key.path } else { key.path.strip_prefix(pattern)?.strip_prefix('.')? };
+                let rest =
+                    if pattern.is_empty() { key.path } else { key.path.strip_prefix(pattern)?.strip_prefix('.')? };
                 rest.split(['.', '[']).next()
             })
             .collect();
@@ -246,7 +246,10 @@ fn join(path: &str, name: &str) -> String {
 /// The list that a key belongs to, and its path.
 fn rows_of(key: &Key) -> Option<(&'static Rows, &'static str)> {
     let list = key.path.split_inclusive("[]").next()?;
-    SECTIONS.iter().find(|section| section.path == list).and_then(|section| Some((section.rows.as_ref()?, section.path)))
+    SECTIONS
+        .iter()
+        .find(|section| section.path == list)
+        .and_then(|section| Some((section.rows.as_ref()?, section.path)))
 }
 
 /// The variable of a key, in element `n` where it is one of a list.

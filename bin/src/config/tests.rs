@@ -38,7 +38,11 @@ fn nothing_is_the_embedded_default() {
 
 #[test]
 fn the_sample_is_what_the_program_prints() {
-    assert_eq!(SAMPLE, sample(), "bin/holdfast.toml is stale: write it anew with `holdfast sample > bin/holdfast.toml`");
+    assert_eq!(
+        SAMPLE,
+        sample(),
+        "bin/holdfast.toml is stale: write it anew with `holdfast sample > bin/holdfast.toml`"
+    );
 }
 
 #[test]
@@ -92,13 +96,13 @@ fn what_is_effective_reads_as_the_same() {
 
 #[test]
 fn secrets_are_not_shown() {
-    let text = "api.token = 'hunter2'\nice.servers = [{url = 'turn:a', username = 'u', credential = 'hunter2'}]\n\
+    let text = "api.tokens = ['hunter2']\nice.servers = [{url = 'turn:a', username = 'u', credential = 'hunter2'}]\n\
                 [[endpoint]]\ntokens = ['hunter2']";
     let settings = parse(text, "f.toml").expect("reads");
     assert_eq!(settings.core.endpoints[0].tokens, ["hunter2"]);
     assert!(!effective(&settings).contains("hunter2"));
     assert!(!format!("{:?}{:?}", settings.api, settings.ice).contains("hunter2"));
-    assert!(!faults("api.token = 'hunter2 x'\n[[endpoint]]\ntokens = ['hunter2 x']").join("").contains("hunter2"));
+    assert!(!faults("api.tokens = ['hunter2 x']\n[[endpoint]]\ntokens = ['hunter2 x']").join("").contains("hunter2"));
 }
 
 #[test]
@@ -164,7 +168,9 @@ fn names_are_unique_also_where_they_are_left_out() {
     let same = faults("[[endpoint]]\nname = 'a'\n[[endpoint]]\nname = 'b'\n[[endpoint]]\nname = 'a'");
     assert_eq!(
         same,
-        ["f.toml:6: key `endpoint[2].name`: \"a\" is the name of `endpoint[0]` already; give each endpoint a `name` of its own"]
+        [
+            "f.toml:6: key `endpoint[2].name`: \"a\" is the name of `endpoint[0]` already; give each endpoint a `name` of its own"
+        ]
     );
     assert!(faults("[[endpoint]]\n[[endpoint]]")[0].starts_with("f.toml:2: key `endpoint[1]`: \"live\" is the name"));
 }
@@ -188,17 +194,26 @@ fn listeners_certificates_and_ice_servers_are_whole() {
     assert!(faults("http.tls.cert = '/a'")[0].contains("key `http.tls.cert`: stands without `http.tls.key`"));
     assert!(faults("http.tls.key = '/a'")[0].contains("key `http.tls.key`: stands without `http.tls.cert`"));
     assert!(faults("ice.servers = [{username = 'a'}]")[0].contains("has no URL"));
-    assert!(faults("ice.servers = [{url = 'turn:a', username = 'a'}]")[0].contains("without `username` or `credential`"));
+    assert!(
+        faults("ice.servers = [{url = 'turn:a', username = 'a'}]")[0].contains("without `username` or `credential`")
+    );
 }
 
 #[test]
 fn certificates_must_be_readable_files() {
     let variables = [("HOLDFAST_HTTP_TLS_CERT", "/nonexistent/cert.pem"), ("HOLDFAST_HTTP_TLS_KEY", "/")];
     let text = with(&variables).expect_err("refused").to_string();
-    assert!(text.contains("HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: \"/nonexistent/cert.pem\" cannot be read: "), "{text}");
-    assert!(text.contains("HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: \"/\" cannot be read: it is not a file"), "{text}");
+    assert!(
+        text.contains("HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: \"/nonexistent/cert.pem\" cannot be read: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: \"/\" cannot be read: it is not a file"),
+        "{text}"
+    );
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let settings = with(&[("HOLDFAST_HTTP_TLS_CERT", file), ("HOLDFAST_HTTP_TLS_KEY", file)]).expect("both can be read");
+    let settings =
+        with(&[("HOLDFAST_HTTP_TLS_CERT", file), ("HOLDFAST_HTTP_TLS_KEY", file)]).expect("both can be read");
     assert_eq!(settings.http.tls, Some(Tls { cert: file.into(), key: file.into() }));
 }
 
@@ -210,6 +225,7 @@ fn the_environment_wins() {
         ("HOLDFAST_LIVE_IDLE", "5s"),
         ("HOLDFAST_LOG_LEVEL", "debug"),
         ("HOLDFAST_ENDPOINT_0_TOKENS", "one, other"),
+        ("HOLDFAST_ENDPOINT_2_NAME", "third"),
         ("HOLDFAST_ENDPOINT_1_SLOTS", "3"),
         ("HOLDFAST_ENDPOINT_1_NAME", "second"),
         ("HOLDFAST_ICE_SERVERS_0_URL", "stun:192.0.2.7"),
@@ -235,7 +251,10 @@ fn a_variable_takes_the_place_of_a_faulty_value_in_the_file() {
 #[test]
 fn variables_are_refused_as_keys_are() {
     let wrong = |name, value| with(&[(name, value)]).expect_err("refused").to_string();
-    assert_eq!(wrong("HOLDFAST_HTTP_LISTN", "x"), "HOLDFAST_HTTP_LISTN: there is no such variable; did you mean HOLDFAST_HTTP_LISTEN?");
+    assert_eq!(
+        wrong("HOLDFAST_HTTP_LISTN", "x"),
+        "HOLDFAST_HTTP_LISTN: there is no such variable; did you mean HOLDFAST_HTTP_LISTEN?"
+    );
     assert!(wrong("HOLDFAST_ENDPOINT_0_TOKEN", "x").ends_with("did you mean HOLDFAST_ENDPOINT_0_TOKENS?"));
     assert!(wrong("HOLDFAST_COLOUR_OF_THE_HOUSE", "x").contains("variables are named after keys"));
     assert_eq!(
@@ -244,7 +263,10 @@ fn variables_are_refused_as_keys_are() {
     );
     assert!(wrong("HOLDFAST_ENDPOINT_01_SLOTS", "1").contains("no such variable"));
     assert!(wrong("HOLDFAST_ENDPOINT_0_SLOTS", "0").contains("write a whole number from 1 to 1000"));
-    assert!(wrong("HOLDFAST_ENDPOINT_0_DEAD_AFTER", "5s").starts_with("HOLDFAST_ENDPOINT_0_DEAD_AFTER: key `endpoint[0].dead_after`: 3s is shorter"));
+    assert!(
+        wrong("HOLDFAST_ENDPOINT_0_DEAD_AFTER", "5s")
+            .starts_with("HOLDFAST_ENDPOINT_0_DEAD_AFTER: key `endpoint[0].dead_after`: 3s is shorter")
+    );
 }
 
 #[test]
@@ -258,7 +280,10 @@ fn media_stays_on_loopback_while_http_does() {
     let addresses = |text| parse(text, "f.toml").expect("reads").ice_addresses();
     let local: IpAddr = Ipv4Addr::LOCALHOST.into();
     assert_eq!(addresses(""), [local]);
-    assert_eq!(addresses("http.listen = ['127.0.0.1:1', '127.0.0.1:2', '[::1]:1']"), [local, "::1".parse().expect("an address")]);
+    assert_eq!(
+        addresses("http.listen = ['127.0.0.1:1', '127.0.0.1:2', '[::1]:1']"),
+        [local, "::1".parse().expect("an address")]
+    );
     assert!(addresses("http.listen = ['127.0.0.1:1', '0.0.0.0:2']").is_empty());
     assert!(addresses("ice.addresses = ['0.0.0.0']").is_empty());
     assert_eq!(addresses("http.listen = ['0.0.0.0:1']\nice.addresses = ['127.0.0.1']"), [local]);
@@ -267,7 +292,10 @@ fn media_stays_on_loopback_while_http_does() {
 #[test]
 fn what_is_open_to_the_network_is_warned_about() {
     let warnings = |text| parse(text, "f.toml").expect("reads").warnings().join("\n");
-    assert!(warnings("http.listen = ['0.0.0.0:1']").contains("endpoint \"live\" is open to everybody who can reach 0.0.0.0:1"));
+    assert!(
+        warnings("http.listen = ['0.0.0.0:1']")
+            .contains("endpoint \"live\" is open to everybody who can reach 0.0.0.0:1")
+    );
     assert!(!warnings("http.listen = ['0.0.0.0:1']\n[[endpoint]]\ntokens = ['a']").contains("is open"));
     assert!(warnings("http.listen = ['0.0.0.0:1']").contains("plain HTTP"));
     assert!(warnings("ice.servers = [{url = 'stun:a'}]").contains("ICE server stun:a"));

@@ -123,7 +123,8 @@ where
 /// A length of time within these bounds, such as "2s", "100ms" or "1m30s".
 pub(super) struct Span(pub(super) Duration, pub(super) Duration);
 
-const SPAN_UNITS: [(&str, u64); 5] = [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
+const SPAN_UNITS: [(&str, u64); 5] =
+    [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
 const SPAN_RIGHT: &str = r#"write numbers with h, m, s, ms or us, such as "2s", "100ms" or "1m30s""#;
 
 impl Kind<Duration> for Span {
@@ -362,7 +363,8 @@ impl Kind<Option<Ports>> for PortRange {
             return Ok(None);
         }
         let port = |part: &str| part.trim().parse().ok().filter(|port| *port >= 1024);
-        let ports = text.split_once('-').and_then(|(first, last)| Some(Ports { first: port(first)?, last: port(last)? }));
+        let ports =
+            text.split_once('-').and_then(|(first, last)| Some(Ports { first: port(first)?, last: port(last)? }));
         match ports {
             None => Err(Wrong::new(format!("\"{}\" is not a range of ports", printable(text)), right)),
             Some(Ports { first, last }) if first > last => {
@@ -467,19 +469,6 @@ impl Kind<String> for Password {
     }
 }
 
-/// A value that may be left out, written "".
-pub(super) struct Maybe<K>(pub(super) K);
-
-impl<V, K: Kind<V>> Kind<Option<V>> for Maybe<K> {
-    fn read(&self, value: Value<'_>) -> Result<Option<V>, Wrong> {
-        if matches!(value.text(""), Ok("")) { Ok(None) } else { self.0.read(value).map(Some) }
-    }
-
-    fn show(&self, value: &Option<V>) -> String {
-        value.as_ref().map_or_else(|| quoted(""), |value| self.0.show(value))
-    }
-}
-
 /// A STUN or TURN server (RFC 7064, RFC 7065).
 pub(super) struct IceUrl;
 
@@ -531,7 +520,9 @@ mod tests {
         assert_eq!(micros("1m30s"), Some(90_000_000));
         assert_eq!(micros("1h 5 ms"), Some(3_600_005_000));
         assert_eq!(micros("0s"), Some(0));
-        for bad in ["", " ", "2", "s", "2 parsecs", "-2s", "1.5s", "2S", "99999999999999999999s", "18446744073709551615h"] {
+        for bad in
+            ["", " ", "2", "s", "2 parsecs", "-2s", "1.5s", "2S", "99999999999999999999s", "18446744073709551615h"]
+        {
             assert_eq!(micros(bad), None, "{bad}");
         }
         assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "9ms").is_none());
@@ -580,9 +571,9 @@ mod tests {
     #[test]
     fn secrets_are_bearer_tokens_and_never_repeated() {
         assert!(read(&Secret, "abc.DEF-123_~+/==").is_some());
-        for bad in ["", "=", "a b", "a=b", "a\nb", "pässword", &"x".repeat(257)] {
-            let wrong = Secret.read(Value::Variable(bad)).err().expect("refused");
-            assert!(bad.len() < 3 || !format!("{}{}", wrong.wrong, wrong.right).contains(bad), "{bad}");
+        for bad in ["", "=", "hunter 2", "hunter=2", "hunter\n2", "hünter2", &"hunter2".repeat(40)] {
+            let wrong = Secret.read(Value::Variable(bad)).expect_err("refused");
+            assert!(!format!("{}{}", wrong.wrong, wrong.right).contains("nter"), "{bad}");
         }
         assert_eq!(Secret.show(&String::from("hunter2")), "\"***\"");
         assert_eq!(Password.show(&String::from("hunter2")), "\"***\"");
@@ -590,10 +581,25 @@ mod tests {
 
     #[test]
     fn addresses_of_ice_servers() {
-        for good in ["stun:192.0.2.7", "stun:[2001:db8::1]:3478", "turn:t.example.org:3478?transport=udp", "turns:t.example.org"] {
+        for good in [
+            "stun:192.0.2.7",
+            "stun:[2001:db8::1]:3478",
+            "turn:t.example.org:3478?transport=udp",
+            "turns:t.example.org",
+        ] {
             assert!(read(&IceUrl, good).is_some(), "{good}");
         }
-        let bad = ["", "stun:", "stun", "http://x", "stun:x?transport=udp", "turn:x?transport=sctp", "stun:a/b", "stun:a:99999", "turn:u@h"];
+        let bad = [
+            "",
+            "stun:",
+            "stun",
+            "http://x",
+            "stun:x?transport=udp",
+            "turn:x?transport=sctp",
+            "stun:a/b",
+            "stun:a:99999",
+            "turn:u@h",
+        ];
         for bad in bad {
             assert!(read(&IceUrl, bad).is_none(), "{bad}");
         }

@@ -34,6 +34,9 @@ pub struct Feeds {
     ignored: u64,
 }
 
+/// A viewer that waits for a random access point looks no more often than this for whether an old one will do.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
+
 /// Who waits for a deadline. Viewers come first, so that viewers who start at one time share one [`Output::Ready`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
@@ -323,14 +326,19 @@ impl Feeds {
             return;
         }
         let mut next = idle;
-        if let Place::Waiting { until } = viewer.place {
-            match feed.ring.random_access() {
-                _ if until > now => next = next.min(until),
+        if let Place::Waiting { until } = &mut viewer.place {
+            // Where nothing comes in any more, an old picture would be taken for a live one.
+            let flows = feed.last_push.is_some_and(|push| now.since(push) <= self.settings.fresh);
+            match feed.ring.random_access().filter(|_| flows && *until <= now) {
                 Some(point) => {
                     self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
                     feed.start(id, viewer, point.at);
                 }
-                None => {}
+                None if *until > now => next = next.min(*until),
+                None => {
+                    *until = now + self.settings.fresh.max(LEAST_WAIT);
+                    next = next.min(*until);
+                }
             }
         }
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);

@@ -326,6 +326,16 @@ impl Connection {
         }
     }
 
+    /// Gives up on a request that does not arrive, so that [`respond`](Self::respond) answers in its place; the connection
+    /// closes after that.
+    pub fn give_up(&mut self) {
+        if matches!(self.answer, Answer::None | Answer::Due) {
+            self.keep_alive = false;
+            self.answer = Answer::Due;
+            self.discard();
+        }
+    }
+
     /// Whether nothing of the present request is to come any more.
     fn is_read(&self) -> bool {
         matches!(
@@ -400,9 +410,7 @@ impl Connection {
     }
 
     fn fail(&mut self, fault: Fault) -> Event {
-        self.keep_alive = false;
-        self.answer = Answer::Due;
-        self.discard();
+        self.give_up();
         Event::Fault(fault)
     }
 

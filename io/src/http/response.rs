@@ -99,17 +99,19 @@ impl Response {
         Response { status, fields: Vec::new(), body: Body::Empty, close: false }
     }
 
-    /// An answer that describes what went wrong (RFC 9457). `kind` is the word for it, which clients may rely on; its
-    /// `type` is the path `/problems/<kind>`.
+    /// An answer that describes what went wrong (RFC 9457). `kind` is the word for it, which clients may rely on: the
+    /// member `reason`, and the last part of `type`.
     pub fn problem(status: Status, kind: &str, title: &str, detail: &str) -> Self {
         #[derive(Serialize)]
         struct Problem<'a> {
             r#type: String,
             title: &'a str,
             status: u16,
+            reason: &'a str,
             detail: &'a str,
         }
-        let problem = Problem { r#type: format!("/problems/{kind}"), title, status: status.code(), detail };
+        let problem =
+            Problem { r#type: format!("/problems/{kind}"), title, status: status.code(), reason: kind, detail };
         let json = serde_json::to_vec(&problem).expect("a map of strings and a number is JSON");
         Response::new(status)
             .header(field::CONTENT_TYPE, FieldValue::from_static("application/problem+json"))
@@ -185,7 +187,8 @@ mod tests {
         assert_eq!(
             value,
             serde_json::json!({
-                "type": "/problems/holder-live", "title": "Slot \"1\"\r\n", "status": 503, "detail": "taken"
+                "type": "/problems/holder-live", "title": "Slot \"1\"\r\n", "status": 503,
+                "reason": "holder-live", "detail": "taken"
             })
         );
         assert_eq!(problem.fields[0].1.as_str(), "application/problem+json");

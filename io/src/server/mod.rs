@@ -22,8 +22,8 @@ use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
 use crate::ts::AudioCodec;
-use connection::{Connection, Work};
 pub(crate) use connection::Body as ReadBody;
+use connection::{Connection, Work};
 pub use publishers::{Publisher, Publishers};
 
 /// Marks ids of connections.
@@ -454,7 +454,10 @@ impl Server {
         self.counts.timed_out += 1;
         match connection.overdue_answer() {
             Some(answer) => {
-                connection.work = Work::None;
+                if let Work::Restarting(session) = std::mem::replace(&mut connection.work, Work::None) {
+                    self.publishers.restart_abandoned(session, id);
+                }
+                connection.http.give_up();
                 self.answer(now, id, routes::shared(answer));
             }
             None => self.close(now, id),
@@ -615,4 +618,3 @@ impl Call<'_> {
         self.server.rearm(self.now, self.id);
     }
 }
-

@@ -42,7 +42,12 @@ function wanted() {
 /** Shows a new capture; what was sent so far is replaced by it, without a new session. */
 async function choose() {
   const old = stream;
-  const next = await capture(wanted());
+  const next = await capture(wanted()).catch((error) => {
+    // Many phones open one camera at a time.
+    if (error.name !== "NotReadableError" || !old) throw error;
+    release(old);
+    return capture(wanted());
+  });
   for (const track of next.getTracks()) track.addEventListener("ended", () => ended(next));
   for (const track of next.getAudioTracks()) track.enabled = $("mute").getAttribute("aria-pressed") !== "true";
   stream = next;
@@ -86,7 +91,7 @@ async function listDevices() {
 function publish() {
   const name = $("endpoint").value;
   publisher.start({
-    endpoint: new URL(`/whip/${encodeURIComponent(name)}`, location.href).href,
+    endpoint: new URL(`/whip/${name}`, location.href).href,
     token: $("token").value.trim(),
     capture: async () => stream ?? choose(),
     occupied: async () => {
@@ -194,7 +199,7 @@ async function showFigures() {
   }
   $("round-trip").textContent = stats.roundTrip === null ? "–" : `${Math.round(stats.roundTrip)} ms`;
   $("picture").textContent = stats.width ? `${stats.width}×${stats.height}` : "none";
-  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)}/s`;
+  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)} fps`;
   const limits = { cpu: "The picture is reduced: this device is too slow for it.", bandwidth: "The picture is reduced: the network does not carry more." };
   $("limited").textContent = limits[stats.limitedBy] ?? "";
   // Every session begins small and finds out what the network carries.
@@ -203,7 +208,8 @@ async function showFigures() {
 
 // ---- the server's side ----------------------------------------------------------------------------------------------
 
-const named = decodeURIComponent(/^\/publish\/([^/]+)/.exec(location.pathname)?.[1] ?? "");
+// Names are letters, digits and -_. alone: nothing in them is ever encoded.
+const named = /^\/publish\/([^/]+)/.exec(location.pathname)?.[1] ?? "";
 
 /** Leaves what was known in place when the server does not answer, and forgets it: `endpoints` is null then. */
 async function readStatus() {
@@ -235,8 +241,8 @@ function showEndpoints() {
 function showWatch() {
   const endpoint = chosen();
   const name = $("endpoint").value;
-  const slots = endpoint?.slots?.length ? endpoint.slots : [{ feed: `/live/${encodeURIComponent(name)}.ts` }];
-  const address = ({ feed }) => new URL(feed ?? `/live/${encodeURIComponent(name)}.ts`, location.href).href;
+  const slots = endpoint?.slots?.length ? endpoint.slots : [{ feed: `/live/${name}.ts` }];
+  const address = ({ feed }) => new URL(feed ?? `/live/${name}.ts`, location.href).href;
   const viewers = endpoint?.slots?.reduce((sum, slot) => sum + (slot.viewers ?? 0), 0);
   $("viewers").textContent = viewers ?? "–";
 
@@ -306,7 +312,7 @@ $("settings").addEventListener("change", ({ target }) => {
   if (stream) rechoose();
 });
 $("endpoint").addEventListener("change", () => {
-  history.replaceState(null, "", `/publish/${encodeURIComponent($("endpoint").value)}${location.search}`);
+  history.replaceState(null, "", `/publish/${$("endpoint").value}${location.search}`);
   for (const kind of ["video", "audio"]) $(kind).checked = true;
   showWatch();
   show();
@@ -315,8 +321,10 @@ $("endpoint").addEventListener("change", () => {
 /** One change after the other: two captures at once would leave a camera on that nobody shows. */
 function rechoose() {
   choosing = choosing.then(choose).catch((error) => {
-    // While on air the old picture stays; the page says nothing about it but the choice that did not take.
-    if (!publisher.active) publisher.fail(error.reason ?? error.name);
+    // On air the old picture and sound stay, if they are still there.
+    if (stream?.active && publisher.active) return;
+    forget();
+    publisher.fail(error.reason ?? error.name);
   });
 }
 

@@ -225,19 +225,36 @@ test("another network restarts ICE at once, and POSTs if nothing is answered wit
   assert.ok(first >= 2_000 && first < 2_400, `${first} ms`);
 });
 
-test("a path without answers is off air long before the browser says so", async () => {
+test("where ICE cannot be restarted the old one goes on, with nothing left pending", async () => {
   await live();
-  await pass(4_200);
+  server.PATCH = () => problem(409, "restart-failed");
+  publisher.networkChanged();
+  await pass(2_500);
+  assert.deepEqual([publisher.state, publisher.posts], ["publishing", 1]);
+  assert.equal(Peer.all[0].signalingState, "stable");
+});
+
+/** The far side answers once every `every` ms. */
+async function answer(every, times) {
+  for (let time = 0; time < times; time++) {
+    Peer.all[0].answers += 1;
+    await pass(every);
+  }
+}
+
+test("a path that falls silent is off air long before the browser says so", async () => {
+  await live();
+  await answer(1_000, 10);
+  assert.equal(publisher.state, "publishing");
+  await pass(3_500);
   assert.equal(publisher.state, "reconnecting");
 });
 
-test("a path with answers stays on air", async () => {
+test("a browser that asks seldom is not taken for a silent path", async () => {
   await live();
-  for (let second = 0; second < 10; second++) {
-    Peer.all[0].answers += 1;
-    await pass(1_000);
-  }
+  await answer(6_000, 10);
   assert.equal(publisher.state, "publishing");
+  assert.deepEqual(methods(), []);
 });
 
 test("closed by the server it is off air in the same moment", async () => {

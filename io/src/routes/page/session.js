@@ -10,10 +10,12 @@ const TIMEOUT = 2_000;
 /** How long anybody waits to learn what became of a session; a new POST follows, and must not be late. */
 const FAREWELL = 500;
 /**
- * A path without any answer for this long is dead. Chromium asks at least every 2.5 s and calls a path `disconnected`
- * only after 5 to 8 s, during which the page would claim to be on air.
+ * A path without any answer for this long, and for half as long again as it ever went without, is dead. Chromium asks
+ * every 2.5 s at least, and calls a path `disconnected` only after 5 to 8 s in which the page would claim to be on air.
  */
 const SILENT = 3_500;
+/** Firefox asks every 4 to 6 s (RFC 7675): what is usual has to be seen once before anything is called unusual. */
+const LEARN = 7_000;
 /** How often the path is looked at. */
 const LOOK = 500;
 
@@ -218,7 +220,7 @@ export class Session {
   /** The path in use, and how often the far side has answered on it; that grows while the path works. */
   async path() {
     const pair = selectedPair(await this.#pc.getStats());
-    return { id: pair?.id, answers: (pair?.responsesReceived ?? 0) + (pair?.packetsReceived ?? 0) };
+    return { id: pair?.id, answers: (pair?.responsesReceived ?? 0) + (pair?.bytesReceived ?? 0) };
   }
 
   /** The browser's counters, or null when there is no connection. */
@@ -266,15 +268,18 @@ export class Session {
 
   #watchPath() {
     clearInterval(this.#looking);
+    const began = performance.now();
+    let since = began;
+    let longest = 0;
     let last = {};
-    let since = performance.now();
     this.#looking = setInterval(async () => {
       const path = await this.path();
       const now = performance.now();
       if (path.id !== last.id || path.answers !== last.answers) {
+        longest = Math.max(longest, now - since);
         last = path;
         since = now;
-      } else if (now - since >= SILENT) {
+      } else if (now - began >= LEARN && now - since >= Math.max(SILENT, longest * 1.5)) {
         since = now;
         this.#report("silent");
       }
