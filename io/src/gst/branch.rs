@@ -5,8 +5,9 @@ use std::sync::Arc;
 use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer::{
-    Buffer, BufferFlags, BufferList, Caps, ClockTime, Element, ElementFactory, Event, FlowSuccess, FormattedSegment,
-    GhostPad, Pad, PadDirection, PadProbeReturn, PadProbeType, Pipeline, ProxyPad, Sample, Structure,
+    Buffer, BufferFlags, BufferList, Caps, ClockTime, Element, ElementFactory, Event, FlowError, FlowSuccess,
+    FormattedSegment, GhostPad, Pad, PadDirection, PadProbeReturn, PadProbeType, Pipeline, ProxyPad, QueryRef,
+    QueryViewMut, Sample, Structure,
 };
 use gstreamer_app::{AppSink, AppSinkCallbacks};
 
@@ -96,7 +97,7 @@ impl Branches {
         Element::link_many(&elements)?;
         let entry = elements.first().and_then(|first| first.static_pad("sink"));
         let entry = entry.ok_or_else(|| glib::bool_error!("a depayloader has no sink pad"))?;
-        let sink = forgiving_pad();
+        let sink = door();
         sink.set_target(Some(&entry))?;
         branch.add_pad(&sink)?;
         pipeline.add(&branch)?;
@@ -190,24 +191,32 @@ fn key_frame_event() -> Event {
     gstreamer::event::CustomUpstream::new(request)
 }
 
-/// A sink pad that never reports failure upstream: a jitter buffer stops for good at the first bad return, and its branch may
-/// be taken down under a buffer.
-fn forgiving_pad() -> GhostPad {
-    fn chain(
-        pad: &GhostPad,
-        parent: Option<&gstreamer::Object>,
-        buffer: Buffer,
-    ) -> Result<FlowSuccess, gstreamer::FlowError> {
+/// The door of a branch. It never reports failure upstream: a jitter buffer stops for good at the first bad return, and its branch
+/// may be taken down under a buffer. And it takes whatever was negotiated: webrtcbin asks it for caps when it answers an ICE
+/// restart, and refuses the section if a branch that is just being built names none.
+fn door() -> GhostPad {
+    fn chain(pad: &GhostPad, parent: Option<&gstreamer::Object>, buffer: Buffer) -> Result<FlowSuccess, FlowError> {
         Ok(ProxyPad::chain_default(pad, parent, buffer).unwrap_or(FlowSuccess::Ok))
     }
     fn chain_list(
         pad: &GhostPad,
         parent: Option<&gstreamer::Object>,
         list: BufferList,
-    ) -> Result<FlowSuccess, gstreamer::FlowError> {
+    ) -> Result<FlowSuccess, FlowError> {
         Ok(ProxyPad::chain_list_default(pad, parent, list).unwrap_or(FlowSuccess::Ok))
     }
-    GhostPad::builder(PadDirection::Sink).name("sink").chain_function(chain).chain_list_function(chain_list).build()
+    fn query(pad: &GhostPad, parent: Option<&gstreamer::Object>, query: &mut QueryRef) -> bool {
+        let QueryViewMut::Caps(caps) = query.view_mut() else { return Pad::query_default(pad, parent, query) };
+        let any = caps.filter_owned().unwrap_or_else(Caps::new_any);
+        caps.set_result(&any);
+        true
+    }
+    GhostPad::builder(PadDirection::Sink)
+        .name("sink")
+        .chain_function(chain)
+        .chain_list_function(chain_list)
+        .query_function(query)
+        .build()
 }
 
 /// Takes samples out of an appsink and puts units into the loop's queue.
@@ -223,7 +232,9 @@ impl Bridge {
         if self.to.activity.is_finished() {
             return;
         }
-        let Some(unit) = self.unit(sink, sample) else { return self.to.activity.drop_unit() };
+        let Some(unit) = self.unit(sink, sample) else {
+            return self.to.activity.drop_unit();
+        };
         if unit.key {
             self.broken = false;
         }
@@ -390,7 +401,7 @@ mod tests {
     #[test]
     fn a_branch_that_fails_does_not_stop_what_feeds_it() {
         gstreamer::init().unwrap();
-        let pad = forgiving_pad();
+        let pad = door();
         let inner = Pad::builder(PadDirection::Sink)
             .name("inner")
             .chain_function(|_, _, _| Err(gstreamer::FlowError::Error))

@@ -12,8 +12,9 @@ use gstreamer::{
 };
 use gstreamer_sdp::SDPMessage;
 use gstreamer_webrtc::{
-    WebRTCBundlePolicy, WebRTCDTLSTransportState, WebRTCICEConnectionState, WebRTCICEGatheringState,
-    WebRTCRTPTransceiver, WebRTCRTPTransceiverDirection, WebRTCSDPType, WebRTCSessionDescription,
+    WebRTCBundlePolicy, WebRTCDTLSTransport, WebRTCDTLSTransportState, WebRTCICEConnectionState,
+    WebRTCICEGatheringState, WebRTCRTPTransceiver, WebRTCRTPTransceiverDirection, WebRTCSDPType,
+    WebRTCSessionDescription,
 };
 use holdfast_core::input::{EndReason, SessionId};
 
@@ -65,6 +66,8 @@ pub(super) struct Session {
     branches: Branches,
     line: Arc<Line>,
     webrtc: Element,
+    /// The one transport of the bundle, once it is negotiated.
+    dtls: Option<WebRTCDTLSTransport>,
     step: Step,
     gathered: bool,
     restart: Option<Restart>,
@@ -117,6 +120,7 @@ impl Session {
             branches,
             line,
             webrtc,
+            dtls: None,
             step: Step::RemoteDescription,
             gathered: false,
             restart: None,
@@ -231,12 +235,15 @@ impl Session {
     /// Tells the publisher (DTLS close_notify) and takes everything down, on another thread; [`Signal::Gone`] follows when the
     /// pipeline is disposed of.
     pub(super) fn finish(self) {
-        let Session { webrtc, activity, line, pipeline, .. } = self;
+        let Session { webrtc, dtls, activity, line, pipeline, .. } = self;
         activity.finish();
+        let connected = dtls.is_some_and(|dtls| dtls.state() == WebRTCDTLSTransportState::Connected);
         drop(webrtc);
         pipeline.0.add_weak_ref_notify(move || line.send(Signal::Gone));
-        pipeline.0.clone().call_async(move |pipeline_| {
-            say_goodbye(pipeline_);
+        pipeline.0.clone().call_async(move |running| {
+            if connected {
+                say_goodbye(running);
+            }
             drop(pipeline);
         });
     }
@@ -286,14 +293,14 @@ impl Session {
     }
 
     /// webrtcbin's own states never move when a publisher closes; the DTLS transport's does, within milliseconds.
-    fn listen_for_close(&self) {
+    fn listen_for_close(&mut self) {
         let transceiver = self.webrtc.emit_by_name::<Option<WebRTCRTPTransceiver>>("get-transceiver", &[&0i32]);
-        let transport =
+        self.dtls =
             transceiver.and_then(|transceiver| transceiver.receiver()).and_then(|receiver| receiver.transport());
-        let Some(transport) = transport else { return };
+        let Some(dtls) = &self.dtls else { return };
         let line = Arc::clone(&self.line);
-        transport.connect_state_notify(move |transport| {
-            if matches!(transport.state(), WebRTCDTLSTransportState::Closed | WebRTCDTLSTransportState::Failed) {
+        dtls.connect_state_notify(move |dtls| {
+            if matches!(dtls.state(), WebRTCDTLSTransportState::Closed | WebRTCDTLSTransportState::Failed) {
                 line.end(Signal::Ended(EndReason::DtlsClosed));
             }
         });

@@ -12,8 +12,9 @@ use holdfast_io::sdp::with_credentials;
 use crate::restart;
 use crate::stage::{PATIENCE, Seat, Stage};
 
+// One thread makes one slice: rtph264pay 1.22 puts parameter sets before every slice, which splits a picture of several.
 const VIDEO: &str = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=15/1 \
-    ! x264enc tune=zerolatency speed-preset=ultrafast key-int-max=10000 bitrate=200 ! video/x-h264,profile=constrained-baseline \
+    ! x264enc tune=zerolatency threads=1 speed-preset=ultrafast key-int-max=10000 bitrate=200 ! video/x-h264,profile=constrained-baseline \
     ! rtph264pay config-interval=-1 aggregate-mode=zero-latency \
     ! application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000 ! rtc.";
 
@@ -100,7 +101,10 @@ impl Publisher {
     pub fn vanish(&self) {
         for sink in self.elements("nicesink") {
             let pad = sink.static_pad("sink").unwrap();
-            pad.add_probe(PadProbeType::BUFFER | PadProbeType::BUFFER_LIST, |_, _| PadProbeReturn::Drop);
+            pad.add_probe(PadProbeType::BUFFER | PadProbeType::BUFFER_LIST, |_, info| {
+                info.data = None;
+                PadProbeReturn::Handled
+            });
         }
     }
 
@@ -111,9 +115,11 @@ impl Publisher {
         }
     }
 
-    /// Ends its tracks, which RTCP BYE tells.
+    /// Ends all its tracks in its RTP session, which tells that in RTCP.
     pub fn say_bye(&self) {
-        self.pipeline.send_event(gstreamer::event::Eos::new());
+        for session in self.elements("rtpsession") {
+            session.static_pad("send_rtp_sink").unwrap().send_event(gstreamer::event::Eos::new());
+        }
     }
 
     /// Whether DTLS has been closed from the other side.
