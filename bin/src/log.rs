@@ -125,7 +125,7 @@ mod tests {
         }
     }
 
-    const SENTENCE: &str = "endpoint \"live\" slot 0: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \
+    const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \
                             and another publisher asked for the slot";
 
     #[test]
@@ -141,10 +141,10 @@ mod tests {
         for part in [
             r#""level":"WARN""#,
             r#""endpoint":"live""#,
-            r#""slot":0"#,
+            r#""slot":1"#,
             r#""session":"3.1""#,
             r#""reason":"displaced""#,
-            r#""message":"endpoint \"live\" slot 0: session 3.1 displaced"#,
+            r#""message":"endpoint \"live\" slot 1: session 3.1 displaced"#,
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }

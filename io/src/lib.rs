@@ -13,9 +13,9 @@
 
 pub mod http;
 pub mod media;
-pub mod routes;
+//TMP pub mod routes;
 pub mod sdp;
-pub mod server;
+//TMP pub mod server;
 pub mod ts;
 
 #[cfg(feature = "gst")]

@@ -20,26 +20,28 @@ impl Told<'_> {
     }
 }
 
-/// Puts a note into words.
+/// Puts a note into words. People count slots from 1, as the addresses of their feeds do.
 pub(super) fn tell(note: &Note) -> Told<'_> {
     match note {
         Note::SessionStarted { endpoint, slot, session, waited } => {
+            let slot = slot + 1;
             let waited =
                 if *waited == 0 { String::new() } else { format!(" after it had waited {}", seconds(*waited)) };
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} was let in{waited}");
             Told {
                 endpoint: Some(endpoint),
-                slot: Some(*slot),
+                slot: Some(slot),
                 session: Some(*session),
                 ..Told::new(Level::INFO, sentence)
             }
         }
         Note::SessionEnded { endpoint, slot, session, reason, lasted, silent } => {
+            let slot = slot + 1;
             let (level, what) = ended(*reason, seconds(*lasted), *silent);
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} {what}");
             Told {
                 endpoint: Some(endpoint),
-                slot: Some(*slot),
+                slot: Some(slot),
                 session: Some(*session),
                 reason: Some(reason.as_str()),
                 ..Told::new(level, sentence)
@@ -52,6 +54,7 @@ pub(super) fn tell(note: &Note) -> Told<'_> {
             Told { endpoint: Some(endpoint), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
         }
         Note::SlotStalled { endpoint, slot, session, stalled } => {
+            let slot = slot + 1;
             let sentence = format!(
                 "endpoint \"{endpoint}\" slot {slot}: session {session} delivers, but nothing has come out of its slot for {}: \
                  the fault is on this side, the slot's chain is built anew",
@@ -59,7 +62,7 @@ pub(super) fn tell(note: &Note) -> Told<'_> {
             );
             Told {
                 endpoint: Some(endpoint),
-                slot: Some(*slot),
+                slot: Some(slot),
                 session: Some(*session),
                 ..Told::new(Level::ERROR, sentence)
             }
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn every_end_and_every_refusal_has_words_of_its_own() {
         let mut words: Vec<String> =
-            EndReason::ALL.iter().map(|reason| ended(*reason, String::from("1.0 s"), Some(1)).1).collect();
+            EndReason::ALL.iter().map(|reason| ended(*reason, String::from("1.0 s"), Some(2)).1).collect();
         words.sort();
         words.dedup();
         // RTCP's goodbye and DTLS's are one thing to an operator.
@@ -186,13 +189,13 @@ mod tests {
             session: Id::from_parts(4, 0),
             waited,
         };
-        assert_eq!(tell(&started(0)).sentence, "endpoint \"live\" slot 1: session 4.0 was let in");
+        assert_eq!(tell(&started(0)).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
         let waited = started(2_000_000);
         assert_eq!(
             tell(&waited).sentence,
-            "endpoint \"live\" slot 1: session 4.0 was let in after it had waited 2.0 s"
+            "endpoint \"live\" slot 2: session 4.0 was let in after it had waited 2.0 s"
         );
-        assert_eq!(tell(&waited).slot, Some(1));
+        assert_eq!(tell(&waited).slot, Some(2));
     }
 
     #[test]

@@ -178,12 +178,14 @@ impl Feeds {
             out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
             return Start::Refused;
         }
-        // A feed that never was has room for nobody.
-        let room = self.feeds.get(id).is_some_and(|feed| feed.viewers() < self.settings.viewers);
-        let Some(feed) = self.feeds.get_mut(id).filter(|_| room) else {
-            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+        let Some(feed) = self.feeds.get_mut(id) else {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::NotFound });
             return Start::Refused;
         };
+        if feed.viewers() >= self.settings.viewers {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+            return Start::Refused;
+        }
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
         let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
         let place = Place::Waiting { until };

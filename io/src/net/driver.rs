@@ -501,11 +501,13 @@ impl<S: Sys, M: Media> Driver<S, M> {
             self.server.tick(self.now);
             self.act();
         }
-        while let Some((_, id)) = self.lingering.pop_front_if(|(until, _)| *until <= self.now) {
+        // Of those that ended before their time only the places in the queue are left.
+        while let Some(&(until, id)) = self.lingering.front()
+            && (until <= self.now || self.sockets.get(id).is_none())
+        {
+            self.lingering.pop_front();
             self.close(id);
         }
-        // Of those that ended before their time only the places in the queue are left.
-        while self.lingering.pop_front_if(|(_, id)| self.sockets.get(*id).is_none()).is_some() {}
     }
 
     /// How it ended, if it did; closes what is left then.

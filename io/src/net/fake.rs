@@ -72,6 +72,10 @@ pub(super) struct World {
     /// How many descriptors there may be.
     pub descriptors: usize,
     closed: Vec<SocketId>,
+    /// The next connection is gone before it is accepted.
+    pub abort: bool,
+    /// How often was written.
+    pub writes: usize,
     /// How far one quiet poll may take the time.
     pub step: Duration,
     /// The last poll had nothing to say and was not the last word.
@@ -95,6 +99,8 @@ impl Fake {
             conns: Vec::new(),
             descriptors: usize::MAX,
             closed: Vec::new(),
+            abort: false,
+            writes: 0,
             step: Duration::MAX,
             asleep: false,
             terminate: false,
@@ -137,6 +143,11 @@ impl Fake {
         let count = most.min(conn.to_client.len());
         conn.capacity += count;
         conn.to_client.drain(..count).collect()
+    }
+
+    /// The server may write so much more.
+    pub fn make_room(&self, client: usize, bytes: usize) {
+        self.0.borrow_mut().conns[client].capacity += bytes;
     }
 
     pub fn open_descriptors(&self) -> usize {
@@ -218,7 +229,7 @@ impl Sys for Fake {
             return Err(io::Error::from_raw_os_error(24));
         }
         world.queue.pop_front();
-        if world.lies(Lie::Aborted) {
+        if world.lies(Lie::Aborted) || std::mem::take(&mut world.abort) {
             world.conns[client].lost = true;
             return Err(ErrorKind::ConnectionAborted.into());
         }
@@ -276,6 +287,8 @@ impl Sys for Fake {
         if conn.reset {
             return Err(ErrorKind::BrokenPipe.into());
         }
+        world.writes += 1;
+        let conn = world.conn(fd);
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
         assert!(wanted > 0, "a write of nothing");
         let count = if again { 0 } else { wanted.min(conn.capacity).min(if short { some } else { usize::MAX }) };

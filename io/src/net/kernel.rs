@@ -38,6 +38,11 @@ impl Clock {
         Clock { start: Instant::now() }
     }
 
+    /// When it was [`Time::ZERO`].
+    pub fn epoch(self) -> Instant {
+        self.start
+    }
+
     /// What time it is.
     pub fn now(self) -> Time {
         Time::ZERO + self.start.elapsed()

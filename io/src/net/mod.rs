@@ -22,4 +22,6 @@ pub use kernel::{Clock, Kernel};
 pub use sys::{Event, SocketId, SocketKind, Sys};
 
 #[cfg(test)]
+mod clients;
+#[cfg(test)]
 mod fake;

@@ -79,6 +79,15 @@ fn cut_sections_stand_refused_at_their_place() {
 }
 
 #[test]
+fn each_section_has_a_connection_line_or_the_session_has() {
+    let bare = local("1", 96).replace("c=IN IP4 0.0.0.0\r\n", "");
+    let answer = offer(AUDIO_VIDEO).answer(&bare, 1).unwrap();
+    assert!(sections(&answer).iter().all(|section| section[1] == "c=IN IP4 0.0.0.0"));
+    let session = bare.replace("t=0 0", "c=IN IP4 198.51.100.1\r\nt=0 0");
+    assert_eq!(offer(AUDIO_VIDEO).answer(&session, 1).unwrap().matches("c=IN").count(), 1);
+}
+
+#[test]
 fn candidates_stand_where_the_transport_is() {
     let swapped = AUDIO_VIDEO.replace("BUNDLE 0 1", "BUNDLE 1 0");
     let answer = offer(&swapped).answer(&local("1", 96), 1).unwrap();
@@ -103,6 +112,7 @@ fn an_answer_that_is_none() {
     assert_eq!(fault("SAVPF 96", "SAVPF 97"), AnswerFault::PayloadType("1".into()));
     assert_eq!(fault("a=recvonly", "a=inactive"), AnswerFault::NotReceiving("0".into()));
     assert_eq!(fault("a=recvonly\r\n", ""), AnswerFault::NotReceiving("0".into()));
+    assert_eq!(fault("a=recvonly", "a=recvonly\r\na=sendrecv"), AnswerFault::NotReceiving("0".into()));
     assert_eq!(fault("198.51.100.1", "edge.local"), AnswerFault::NoCandidate);
 }
 
