@@ -6,9 +6,11 @@
 //! | [`config`] | what was configured, and what is wrong with it? |
 //! | [`run`] | how does the edge start and stop? |
 //! | [`log`] | how are people told? |
+//! | [`sim`] | does it hold when things go wrong? |
 #![forbid(unsafe_code)]
 
 pub mod cli;
 pub mod config;
 pub mod log;
 pub mod run;
+pub mod sim;
