@@ -33,6 +33,7 @@ enum Command {
     },
     /// Print a commented configuration with every key and its default
     Sample,
+    /// Run simulated sessions with faults, each repeatable from its seed
     Sim(Sim),
 }
 

@@ -5,8 +5,8 @@
 //! | [`cli`] | what was asked for? |
 //! | [`config`] | what was configured, and what is wrong with it? |
 //! | [`run`] | how does the edge start and stop? |
+//! | [`sim`] | how are faults tried? |
 //! | [`log`] | how are people told? |
-//! | [`sim`] | does it hold when things go wrong? |
 #![forbid(unsafe_code)]
 
 pub mod cli;
