@@ -1,2 +1,5 @@
-//! The program.
-fn main() {}
+//! The program `holdfast`.
+
+fn main() -> std::process::ExitCode {
+    holdfast::cli::main()
+}

@@ -73,6 +73,11 @@ impl Edge {
         self.out.pop_front()
     }
 
+    /// What is still to be polled, oldest first.
+    pub(crate) fn pending(&self) -> &VecDeque<Output> {
+        &self.out
+    }
+
     /// When to call again with [`Input::Tick`] if nothing else happens.
     pub fn deadline(&self) -> Option<Time> {
         [self.publish.deadline(), self.feeds.deadline()].into_iter().flatten().min()

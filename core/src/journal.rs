@@ -110,20 +110,20 @@ impl Recorded {
         };
         let mut env = Listening { env, answers: Vec::new() };
         let copy = input.clone();
+        let before = self.edge.pending().len();
         self.edge.handle(now, input, &mut env);
         let after = now.since(journal.last).as_micros() as u64;
         journal.last = journal.last.max(now);
         journal.calls += 1;
         journal.write(&Entry::Call { after, input: copy, answers: env.answers });
+        for output in self.edge.pending().range(before..) {
+            journal.digest_of(output);
+        }
     }
 
     /// As [`Edge::poll`].
     pub fn poll(&mut self) -> Option<Output> {
-        let output = self.edge.poll()?;
-        if let Some(journal) = &mut self.journal {
-            journal.digest_of(&output);
-        }
-        Some(output)
+        self.edge.poll()
     }
 
     /// The edge itself, to look at.

@@ -1,1 +1,56 @@
-//! End to end tests.
+//! End to end: real publishers, players and browsers against the real program.
+//!
+//! `tests/run` installs what they need and runs them. One of them runs at a time, since their figures are times.
+//!
+//! * [`edge`]: the program, started on a free port with a configuration of the test's own
+//! * [`http`]: requests over plain sockets, for every byte to be the test's
+//! * [`offer`]: SDP offers and fragments nobody stands behind
+//! * [`publisher`]: aiortc, GStreamer's WHIP elements, FFmpeg's WHIP muxer
+//! * [`browser`]: headless Chromium, driven over DevTools
+//! * [`viewer`]: a socket that reads a live stream, ffprobe, ffmpeg
+//! * [`network`]: a namespace with two ways to the edge
+//! * [`process`]: child processes that report by lines of JSON
+//! * [`prepared`]: what `tests/run` has put where
+
+// A test fails by panicking; here that is the intended way to report.
+#![allow(clippy::unwrap_used)]
+
+pub mod browser;
+pub mod edge;
+pub mod http;
+pub mod network;
+pub mod offer;
+pub mod prepared;
+pub mod process;
+pub mod publisher;
+pub mod viewer;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+static TURN: Mutex<()> = Mutex::new(());
+
+/// One test at a time: two of them on two cores would measure one another.
+pub fn turn() -> MutexGuard<'static, ()> {
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Looks every 20 ms until `look` finds something, and fails with `what` after `limit`.
+///
+/// # Panics
+/// When nothing was found in time.
+pub fn eventually<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Milliseconds, for tables.
+pub fn ms(duration: Duration) -> u128 {
+    duration.as_millis()
+}

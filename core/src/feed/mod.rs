@@ -34,6 +34,9 @@ pub struct Feeds {
     ignored: u64,
 }
 
+/// A viewer that waits for a random access point looks no more often than this for whether an old one will do.
+const LEAST_WAIT: Duration = Duration::from_millis(100);
+
 /// Who waits for a deadline. Viewers come first, so that viewers who start at one time share one [`Output::Ready`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Wake {
@@ -175,12 +178,14 @@ impl Feeds {
             out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
             return Start::Refused;
         }
-        // A feed that never was has room for nobody.
-        let room = self.feeds.get(id).is_some_and(|feed| feed.viewers() < self.settings.viewers);
-        let Some(feed) = self.feeds.get_mut(id).filter(|_| room) else {
-            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+        let Some(feed) = self.feeds.get_mut(id) else {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::NotFound });
             return Start::Refused;
         };
+        if feed.viewers() >= self.settings.viewers {
+            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+            return Start::Refused;
+        }
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
         let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
         let place = Place::Waiting { until };
@@ -323,14 +328,19 @@ impl Feeds {
             return;
         }
         let mut next = idle;
-        if let Place::Waiting { until } = viewer.place {
-            match feed.ring.random_access() {
-                _ if until > now => next = next.min(until),
+        if let Place::Waiting { until } = &mut viewer.place {
+            // Where nothing comes in any more, an old picture would be taken for a live one.
+            let flows = feed.last_push.is_some_and(|push| now.since(push) <= self.settings.fresh);
+            match feed.ring.random_access().filter(|_| flows && *until <= now) {
                 Some(point) => {
                     self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
                     feed.start(id, viewer, point.at);
                 }
-                None => {}
+                None if *until > now => next = next.min(*until),
+                None => {
+                    *until = now + self.settings.fresh.max(LEAST_WAIT);
+                    next = next.min(*until);
+                }
             }
         }
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);

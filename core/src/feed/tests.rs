@@ -116,11 +116,24 @@ fn an_old_start_has_to_do_when_no_new_one_comes() {
     let (first, _) = stage.join(at(300));
     let (second, _) = stage.join(at(300));
     assert_eq!(stage.feeds.deadline(), Some(at(500)));
+    stage.push(at(400), "c");
     stage.tick(at(499));
     assert!(stage.read(first).is_empty());
     stage.tick(at(500));
-    assert_eq!((stage.read(first), stage.read(second)), (b"ab".to_vec(), b"ab".to_vec()));
+    assert_eq!((stage.read(first), stage.read(second)), (b"abc".to_vec(), b"abc".to_vec()));
     assert_eq!(stage.outputs(), [Output::Ready { feed: stage.feed }], "one for both");
+}
+
+#[test]
+fn an_old_picture_is_not_shown_for_a_live_one() {
+    let mut stage = Stage::new(settings());
+    stage.push_key(at(0), "ab");
+    let (viewer, _) = stage.join(at(300));
+    stage.tick(at(500));
+    assert!(stage.read(viewer).is_empty(), "nothing has come in for longer than `fresh`");
+    stage.push(at(650), "c");
+    stage.tick(at(700));
+    assert_eq!(stage.read(viewer), b"abc", "it flows again, and the old start has to do");
 }
 
 #[test]
@@ -369,10 +382,11 @@ impl Model {
         let ids: Vec<_> = self.viewers.iter().filter(|viewer| self.idle_at(viewer) <= now).map(|v| v.id).collect();
         self.viewers.retain(|viewer| !ids.contains(&viewer.id));
         let mut ready = self.flush.is_some_and(|due| due <= now);
-        let point = self.point().map(|chunk| chunk.from);
+        let flows = self.chunks.last().is_some_and(|chunk| now.since(chunk.came) <= self.settings.fresh);
+        let point = self.point().map(|chunk| chunk.from).filter(|_| flows);
         for viewer in &mut self.viewers {
             if viewer.until.is_some_and(|until| until <= now) {
-                viewer.until = None;
+                viewer.until = point.is_none().then(|| now + self.settings.fresh.max(ms(100)));
                 viewer.from = point;
                 ready |= point.is_some();
             }

@@ -98,10 +98,12 @@ impl Rule {
 }
 
 /// The holder that is most likely dead: with audio before without (a quieter video-only holder must not hide a dead
-/// one), then silent longest. Holders without any media come last.
+/// one), then without a packet of any kind for longest (a paused one whose RTCP still comes must not hide a dead one
+/// either). Holders without any media come last.
 fn candidate<'a>(now: Time, holders: impl Iterator<Item = &'a Holder>) -> Option<&'a Holder> {
     holders.max_by_key(|holder| {
-        let idle = holder.evidence.last_media().map(|last| now.since(last));
+        let last = holder.evidence.last_media().and(holder.evidence.last_any());
+        let idle = last.map(|last| now.since(last));
         let has_audio = holder.evidence.audio.last.is_some();
         // Of equals always the same one, so that runs repeat.
         (idle.is_some(), has_audio, idle, Reverse(holder.session))
@@ -194,6 +196,13 @@ mod tests {
         let dead = holder(1, ago(2500), ago(2500), NONE);
         let quiet = holder(0, NONE, ago(9000), NONE);
         assert_eq!(look(&[quiet, dead]), Look::Displace(dead.session));
+    }
+
+    #[test]
+    fn a_paused_holder_whose_rtcp_still_comes_does_not_hide_a_dead_one() {
+        let dead = holder(1, ago(2500), ago(2500), NONE);
+        let paused = holder(0, ago(9000), ago(9000), ago(300));
+        assert_eq!(look(&[paused, dead]), Look::Displace(dead.session));
     }
 
     #[test]

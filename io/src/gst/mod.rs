@@ -178,6 +178,14 @@ impl Sessions {
         Ok(sessions)
     }
 
+    /// How audio reaches viewers, once `Auto` was settled.
+    pub fn audio(&self) -> crate::ts::AudioCodec {
+        match self.shared.audio {
+            AudioChain::Aac { .. } => crate::ts::AudioCodec::Aac,
+            AudioChain::Opus => crate::ts::AudioCodec::Opus,
+        }
+    }
+
     /// Carries out one command. Does not block; what comes of it is in [`Sessions::poll`], then or later.
     pub fn command(&mut self, command: MediaCommand) {
         match command {

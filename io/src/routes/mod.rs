@@ -18,8 +18,8 @@ use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
 
 use crate::http::field::{
-    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER,
-    X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::server::{Call, ReadBody};
@@ -64,7 +64,9 @@ pub(crate) fn body(call: &mut Call<'_>, body: ReadBody) {
 fn read_only(call: &mut Call<'_>, request: &Request, answer: impl FnOnce(&mut Call<'_>) -> Response) {
     let response = match request.method {
         Method::Get | Method::Head => answer(call),
-        Method::Options => Response::new(Status::NO_CONTENT).header(ALLOW, FieldValue::from_static("GET, HEAD, OPTIONS")),
+        Method::Options => {
+            Response::new(Status::NO_CONTENT).header(ALLOW, FieldValue::from_static("GET, HEAD, OPTIONS"))
+        }
         _ => not_allowed("GET, HEAD, OPTIONS"),
     };
     call.answer(response);
@@ -112,7 +114,9 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::NegotiationFailed => (
             Status::UNPROCESSABLE_CONTENT,
             None,
-            why.unwrap_or("no session could be negotiated from this offer; offer H.264 and Opus over BUNDLE and DTLS-SRTP"),
+            why.unwrap_or(
+                "no session could be negotiated from this offer; offer H.264 and Opus over BUNDLE and DTLS-SRTP",
+            ),
         ),
         RefuseReason::NotFound => return not_found(),
     };
@@ -145,5 +149,7 @@ fn page_file(content_type: &'static str, content: &'static [u8]) -> Response {
     Response::new(Status::OK)
         .header(CONTENT_TYPE, FieldValue::from_static(content_type))
         .header(CACHE_CONTROL, FieldValue::from_static("no-cache"))
+        .header(CONTENT_SECURITY_POLICY, FieldValue::from_static(page::CONTENT_SECURITY_POLICY))
+        .header(REFERRER_POLICY, FieldValue::from_static("no-referrer"))
         .body(Body::Full(Bytes::from_static(content)))
 }

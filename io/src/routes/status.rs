@@ -2,9 +2,7 @@
 
 use holdfast_core::feed::FeedStatus;
 use holdfast_core::id::Id;
-use holdfast_core::input::{
-    Arrivals, EndReason, EndpointId, FeedId, Input, RefuseReason, SessionId, ViewerEnd,
-};
+use holdfast_core::input::{Arrivals, EndReason, EndpointId, FeedId, Input, RefuseReason, SessionId, ViewerEnd};
 use holdfast_core::publish::EndpointState;
 use holdfast_core::time::Time;
 use serde::Serialize;
@@ -49,7 +47,8 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, id: &str) {
         let detail = "without an API token in the configuration, sessions are ended from this machine only";
         return call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", detail));
     }
-    let live = parse(id).filter(|id| call.server.edge().publish().session(*id).is_some_and(|session| session.is_live()));
+    let live =
+        parse(id).filter(|id| call.server.edge().publish().session(*id).is_some_and(|session| session.is_live()));
     let Some(session) = live else { return call.answer(not_found()) };
     call.tell(Input::End { session, reason: EndReason::Kicked });
     call.answer(Response::new(Status::NO_CONTENT));
@@ -131,14 +130,19 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
         uptime_seconds: now.as_micros() as f64 / 1e6,
         draining: server.is_draining(),
         connections: server.connection_count(),
-        endpoints: endpoints.map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state)).collect(),
+        endpoints: endpoints
+            .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
+            .collect(),
         stale_inputs: edge.publish().stale() + edge.feeds().ignored(),
     };
     match serde_json::to_vec_pretty(&page) {
         Ok(json) => text("application/json", json),
-        Err(error) => {
-            Response::problem(Status::INTERNAL_SERVER_ERROR, "status", "No status", &format!("cannot be written: {error}"))
-        }
+        Err(error) => Response::problem(
+            Status::INTERNAL_SERVER_ERROR,
+            "status",
+            "No status",
+            &format!("cannot be written: {error}"),
+        ),
     }
 }
 
@@ -213,10 +217,8 @@ fn session_status(server: &Server, now: Time, id: SessionId) -> Option<Session> 
     let session = server.edge().publish().session(id)?;
     let publisher = server.publishers().get(id);
     let evidence = publisher.map(|publisher| publisher.activity.evidence()).unwrap_or_default();
-    let track = |arrivals: Arrivals| Track {
-        packets: arrivals.count,
-        idle_ms: arrivals.last.map(|last| millis(now, last)),
-    };
+    let track =
+        |arrivals: Arrivals| Track { packets: arrivals.count, idle_ms: arrivals.last.map(|last| millis(now, last)) };
     let state = match evidence.last_media() {
         _ if !session.is_live() => "ending",
         _ if !session.is_answered() => "negotiating",

@@ -6,8 +6,8 @@ use holdfast_core::publish::{self, Denied, Head, OFFER_LIMIT};
 
 use super::{Then, not_allowed, not_found};
 use crate::http::field::{
-    ACCEPT_PATCH, ACCEPT_POST, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE, ALLOW,
-    CONTENT_TYPE, ETAG, LINK, LOCATION, WWW_AUTHENTICATE,
+    ACCEPT_PATCH, ACCEPT_POST, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE,
+    ALLOW, CONTENT_TYPE, ETAG, LINK, LOCATION, WWW_AUTHENTICATE,
 };
 use crate::http::{Body, FieldValue, Method, Request, RequestBody, Response, Status};
 use crate::media::MediaCommand;
@@ -103,7 +103,8 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
             call.server.keep_offer(request, offer);
         }
         Err(fault) => {
-            let status = if fault.is_malformed() { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
+            let malformed = fault.status() == 400;
+            let status = if malformed { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
             call.answer(Response::problem(status, "offer", "This offer cannot be taken", &fault.to_string()));
         }
     }
@@ -113,10 +114,10 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
 pub(crate) fn created(server: &Server, session: SessionId) -> Response {
     let publisher = server.publishers().get(session);
     let name = publisher.and_then(|publisher| server.edge().config().endpoints.get(publisher.endpoint.0 as usize));
-    let (Some(publisher), Some(Endpoint { name, .. })) = (publisher, name) else { return no_session() };
+    let (Some(publisher), Some(Endpoint { name, .. })) = (publisher, name) else { return no_session(None) };
     let location = format!("/whip/{name}/{}", publisher.secret);
     let (Ok(location), Ok(etag)) = (FieldValue::new(location), FieldValue::new(publisher.etag())) else {
-        return no_session();
+        return no_session(None);
     };
     let response = Response::new(Status::CREATED)
         .header(CONTENT_TYPE, FieldValue::from_static("application/sdp"))
@@ -153,10 +154,10 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
     let session = call.server.publishers().by_secret(secret);
     let owner = session.and_then(|session| call.server.publishers().get(session)).map(|publisher| publisher.endpoint);
     let (Some(session), Some((id, endpoint))) = (session, publish::find(config, name)) else {
-        return call.answer(no_session());
+        return call.answer(no_session(call.server.publishers().end_of(secret)));
     };
     if owner != Some(id) {
-        return call.answer(no_session());
+        return call.answer(no_session(None));
     }
     if !publish::authorized(endpoint, request.headers.get("Authorization")) {
         return call.answer(unauthorized());
@@ -177,7 +178,9 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
             let if_match: Vec<String> = request.headers.get_all("If-Match").map(str::to_owned).collect();
             match request.body {
                 RequestBody::None => patch(call, session, &if_match, &[]),
-                RequestBody::Length(_) | RequestBody::Chunked => call.read(FRAGMENT_LIMIT, Then::Patch(session, if_match)),
+                RequestBody::Length(_) | RequestBody::Chunked => {
+                    call.read(FRAGMENT_LIMIT, Then::Patch(session, if_match))
+                }
             }
         }
         _ => call.answer(not_allowed("GET, HEAD, PATCH, DELETE, OPTIONS")),
@@ -187,12 +190,17 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
 /// The fragment is complete: trickle or ICE restart (spec: protocols §3.3).
 pub(super) fn patch(call: &mut Call<'_>, session: SessionId, if_match: &[String], body: &[u8]) {
     let live = call.server.publishers().get(session).filter(|publisher| !publisher.finished);
-    let Some(publisher) = live else { return call.answer(no_session()) };
+    let Some(publisher) = live else { return call.answer(no_session(None)) };
     let fragment = match Fragment::parse(body) {
         Ok(fragment) => fragment,
         Err(fault) => {
             let detail = fault.to_string();
-            return call.answer(Response::problem(Status::BAD_REQUEST, "fragment", "This fragment cannot be read", &detail));
+            return call.answer(Response::problem(
+                Status::BAD_REQUEST,
+                "fragment",
+                "This fragment cannot be read",
+                &detail,
+            ));
         }
     };
     let values: Vec<&str> = if_match.iter().map(String::as_str).collect();
@@ -209,16 +217,23 @@ pub(super) fn patch(call: &mut Call<'_>, session: SessionId, if_match: &[String]
             "Precondition Failed",
             "this PATCH is for an ICE session that was replaced; use the ETag of the last answer",
         )),
+        Patch::HalfRestart => call.answer(Response::problem(
+            Status::BAD_REQUEST,
+            "half-restart",
+            "Half an ICE restart",
+            "a restart brings a new ice-ufrag and a new ice-pwd; one of these two is the session's present one",
+        )),
         Patch::Trickle => {
             if !fragment.candidates.is_empty() {
                 call.command(MediaCommand::Candidates { session, candidates: fragment.candidates });
             }
             call.answer(Response::new(Status::NO_CONTENT));
         }
-        Patch::Restart(_) if publisher.answer.is_empty() || publisher.restart.is_some() => {
+        Patch::Restart if publisher.answer.is_empty() || publisher.restart.is_some() => {
             call.answer(restart_failed("another restart of this session is under way"));
         }
-        Patch::Restart(credentials) => {
+        Patch::Restart => {
+            let Some(credentials) = fragment.credentials else { return };
             let (ufrag, pwd) = (credentials.ufrag.clone(), credentials.pwd.clone());
             let id = call.id;
             if let Some(publisher) = call.server.publisher_mut(session) {
@@ -247,8 +262,19 @@ pub(crate) fn restart_failed(why: &str) -> Response {
     Response::problem(Status::CONFLICT, "restart-failed", "ICE was not restarted", &detail)
 }
 
-/// 404 for a session that ended, or never was.
-pub(crate) fn no_session() -> Response {
-    let detail = "this session has ended or never was; publish anew with a POST to the endpoint";
-    Response::problem(Status::NOT_FOUND, "no-session", "Not Found", detail)
+/// 404 for a session that ended, with the reason while it is remembered, or that never was.
+pub(crate) fn no_session(ended: Option<EndReason>) -> Response {
+    let (kind, detail) = match ended {
+        Some(EndReason::Displaced) => {
+            ("displaced", "this session's transport was silent and another publisher took over its slot".to_owned())
+        }
+        Some(reason) => (
+            reason.as_str(),
+            format!("this session has ended: {}; publish anew with a POST to the endpoint", reason.as_str()),
+        ),
+        None => {
+            ("no-session", "this session has ended or never was; publish anew with a POST to the endpoint".to_owned())
+        }
+    };
+    Response::problem(Status::NOT_FOUND, kind, "Not Found", &detail)
 }

@@ -70,7 +70,7 @@ impl Offer {
         let mut index = 0;
         let mut splice = |out: &mut String, index: &mut usize| {
             while let Some(section) = refused.next_if(|section| section.index == *index) {
-                section.write(out);
+                section.write(out, &text.media[self.transport]);
                 *index += 1;
             }
         };
@@ -109,13 +109,20 @@ impl Section {
 }
 
 impl Refused {
-    fn write(&self, out: &mut String) {
+    /// A refused section needs no transport (RFC 9429 §5.3.1), but aiortc takes no answer that has one without.
+    fn write(&self, out: &mut String, transport: &Block<'_>) {
         push_line(out, &self.line);
         push_line(out, "c=IN IP4 0.0.0.0");
         if let Some(mid) = &self.mid {
             push_line(out, format_args!("a=mid:{mid}"));
         }
+        for line in &transport.lines {
+            if matches!(attribute(line), Some(("ice-ufrag" | "ice-pwd" | "fingerprint" | "setup", _))) {
+                push_line(out, line);
+            }
+        }
         if !self.line.starts_with("m=application") {
+            push_line(out, "a=rtcp-mux");
             push_line(out, "a=inactive");
         }
     }

@@ -50,7 +50,18 @@ fn cut_sections_stand_refused_at_their_place() {
     let answer = offer(WITH_DATA).answer(&local("2", 103), 4_000_000).unwrap();
     let sections = sections(&answer);
     assert_eq!(sections.len(), 3);
-    assert_eq!(sections[1], ["application 0 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", "a=mid:1"]);
+    assert_eq!(
+        sections[1],
+        [
+            "application 0 UDP/DTLS/SCTP webrtc-datachannel",
+            "c=IN IP4 0.0.0.0",
+            "a=mid:1",
+            "a=ice-ufrag:HoldfAst",
+            "a=ice-pwd:0123456789abcdefghijklmn",
+            "a=setup:active",
+            "a=fingerprint:sha-256 AA"
+        ]
+    );
     assert!(sections[2].contains(&"a=mid:2"));
     assert!(answer.contains("a=group:BUNDLE 0 2\r\n"), "a refused section leaves the group");
 
@@ -62,8 +73,18 @@ fn cut_sections_stand_refused_at_their_place() {
         self::sections(answer).iter().map(|section| section[0].split(' ').next().unwrap().to_owned()).collect()
     };
     assert_eq!(kinds(&answer), ["application", "text", "audio", "video"]);
-    assert_eq!(self::sections(&answer)[1], ["text 0 RTP/AVP 98", "c=IN IP4 0.0.0.0", "a=inactive"]);
+    let text = &self::sections(&answer)[1];
+    assert_eq!((text[0], text.last()), ("text 0 RTP/AVP 98", Some(&"a=inactive")));
     assert_eq!(kinds(&last.answer(&local("1", 96), 1).unwrap()), ["audio", "video", "application", "text"]);
+}
+
+#[test]
+fn each_section_has_a_connection_line_or_the_session_has() {
+    let bare = local("1", 96).replace("c=IN IP4 0.0.0.0\r\n", "");
+    let answer = offer(AUDIO_VIDEO).answer(&bare, 1).unwrap();
+    assert!(sections(&answer).iter().all(|section| section[1] == "c=IN IP4 0.0.0.0"));
+    let session = bare.replace("t=0 0", "c=IN IP4 198.51.100.1\r\nt=0 0");
+    assert_eq!(offer(AUDIO_VIDEO).answer(&session, 1).unwrap().matches("c=IN").count(), 1);
 }
 
 #[test]
@@ -91,6 +112,7 @@ fn an_answer_that_is_none() {
     assert_eq!(fault("SAVPF 96", "SAVPF 97"), AnswerFault::PayloadType("1".into()));
     assert_eq!(fault("a=recvonly", "a=inactive"), AnswerFault::NotReceiving("0".into()));
     assert_eq!(fault("a=recvonly\r\n", ""), AnswerFault::NotReceiving("0".into()));
+    assert_eq!(fault("a=recvonly", "a=recvonly\r\na=sendrecv"), AnswerFault::NotReceiving("0".into()));
     assert_eq!(fault("198.51.100.1", "edge.local"), AnswerFault::NoCandidate);
 }
 

@@ -245,7 +245,8 @@ mod tests {
         let answer = "v=0\r\no=- 1 0 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\na=ice-options:trickle\r\na=ice-lite\r\n\
             a=group:BUNDLE 0 1\r\nm=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:old1\r\na=ice-pwd:older\r\n\
             a=candidate:2 1 UDP 7 198.51.100.2 39132 typ host\r\na=candidate:1 1 UDP 9 198.51.100.1 39132 typ host\r\n\
-            m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=ice-pacing:50\r\na=ice-ufrag:old1\r\na=ice-pwd:older\r\n";
+            a=candidate:3 1 UDP 8 198.51.100.3 39132 typ host\r\n\
+            m=video 9 UDP/TLS/RTP/SAVPF 96\r\na=mid:1\r\na=ice-options:trickle\r\na=ice-pacing:50\r\na=ice-ufrag:old1\r\na=ice-pwd:older\r\n";
         assert_eq!(
             restart_fragment(answer, UFRAG, PWD),
             "a=ice-options:trickle\r\na=ice-lite\r\na=ice-pacing:50\r\na=group:BUNDLE 0 1\r\n\

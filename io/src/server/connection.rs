@@ -73,7 +73,9 @@ impl Connection {
             (_, Phase::Idle) => self.since + settings.idle_timeout,
             (_, Phase::Head) => self.since + settings.head_timeout,
             (_, Phase::Body) => self.since + settings.body_timeout,
-            (_, Phase::Responding | Phase::Streaming | Phase::Closing) => self.since.max(self.progress) + settings.write_timeout,
+            (_, Phase::Responding | Phase::Streaming | Phase::Closing) => {
+                self.since.max(self.progress) + settings.write_timeout
+            }
         }
     }
 

@@ -21,8 +21,9 @@ use holdfast_core::time::{Time, Timers};
 use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
-use connection::{Connection, Work};
+use crate::ts::AudioCodec;
 pub(crate) use connection::Body as ReadBody;
+use connection::{Connection, Work};
 pub use publishers::{Publisher, Publishers};
 
 /// Marks ids of connections.
@@ -49,6 +50,8 @@ pub struct Settings {
     pub ice_servers: Vec<IceServer>,
     /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
     pub api_tokens: Vec<String>,
+    /// How the media side hands audio over.
+    pub audio: AudioCodec,
     /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
     pub epoch: u64,
     /// Whether the calls of the core are written down.
@@ -66,6 +69,7 @@ impl Default for Settings {
             connections: 20_000,
             ice_servers: Vec::new(),
             api_tokens: Vec::new(),
+            audio: AudioCodec::Aac,
             epoch: 0,
             journal: false,
         }
@@ -450,7 +454,10 @@ impl Server {
         self.counts.timed_out += 1;
         match connection.overdue_answer() {
             Some(answer) => {
-                connection.work = Work::None;
+                if let Work::Restarting(session) = std::mem::replace(&mut connection.work, Work::None) {
+                    self.publishers.restart_abandoned(session, id);
+                }
+                connection.http.give_up();
                 self.answer(now, id, routes::shared(answer));
             }
             None => self.close(now, id),
@@ -611,4 +618,3 @@ impl Call<'_> {
         self.server.rearm(self.now, self.id);
     }
 }
-

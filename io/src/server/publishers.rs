@@ -1,10 +1,10 @@
 //! Publishers, as far as moving their bytes goes: offers that wait, session URLs, evidence, one muxer a slot.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use holdfast_core::input::{EndpointId, EndReason, Env, Evidence, FeedId, Input, Output, RequestId, SessionId};
+use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId};
 use holdfast_core::slots::Hold;
 use holdfast_core::time::Time;
 
@@ -57,7 +57,12 @@ pub struct Publishers {
     /// Why the offer that is being refused could not be negotiated.
     fault: Option<(RequestId, String)>,
     muxers: BTreeMap<FeedId, Muxer>,
+    /// URLs of sessions that ended lately, oldest first, so that a publisher can be told why.
+    ended: VecDeque<(String, EndReason)>,
 }
+
+/// How many ended sessions are remembered.
+const ENDED: usize = 256;
 
 impl Publishers {
     /// Whether nothing of any session is left.
@@ -73,6 +78,11 @@ impl Publishers {
     /// The session behind the last part of a session URL; one that is over has none.
     pub fn by_secret(&self, secret: &str) -> Option<SessionId> {
         self.secrets.get(secret).copied()
+    }
+
+    /// Why the session behind the last part of a session URL ended, if that was not long ago.
+    pub fn end_of(&self, secret: &str) -> Option<EndReason> {
+        self.ended.iter().rev().find(|(own, _)| own == secret).map(|(_, reason)| *reason)
     }
 
     /// The muxer of a slot, once it had a session.
@@ -147,17 +157,26 @@ impl Server {
                 };
                 self.publishers.secrets.insert(secret, session);
                 self.publishers.sessions.insert(session, publisher);
-                self.publishers.muxers.entry(feed).or_default().session(session, Tracks::of(&offer));
+                let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
+                let tracks = Tracks {
+                    audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
+                    video: offers(sdp::Kind::Video),
+                };
+                self.publishers.muxers.entry(feed).or_insert_with(Muxer::new).session(session, tracks);
                 let settings = self.session_settings(endpoint);
                 let start = MediaCommand::Start { session, offer, activity, settings };
                 self.actions.push_back(Action::Media(start));
             }
-            Output::Finish { session, .. } => {
+            Output::Finish { session, reason } => {
                 self.inbox.push_back(Input::Released { session });
                 if let Some(publisher) = self.publishers.sessions.get_mut(&session) {
                     publisher.finished = true;
                     publisher.activity.finish();
                     self.publishers.secrets.remove(&publisher.secret);
+                    if self.publishers.ended.len() == ENDED {
+                        self.publishers.ended.pop_front();
+                    }
+                    self.publishers.ended.push_back((publisher.secret.clone(), reason));
                     self.actions.push_back(Action::Media(MediaCommand::Finish { session }));
                 }
             }
@@ -206,7 +225,7 @@ impl Server {
                 if let Some(publisher) = self.publishers.sessions.remove(&session) {
                     self.publishers.secrets.remove(&publisher.secret);
                     if let Some((id, _)) = publisher.restart {
-                        self.answer_restart(now, id, routes::whip::no_session());
+                        self.answer_restart(now, id, routes::whip::no_session(None));
                     }
                     if !publisher.finished {
                         self.decide(now, Input::End { session, reason: EndReason::IceFailed });
@@ -218,7 +237,8 @@ impl Server {
 
     /// An access unit goes into the slot's feed, if its session still holds the slot.
     fn on_unit(&mut self, now: Time, unit: &Unit) {
-        let Some(publisher) = self.publishers.sessions.get(&unit.session).filter(|publisher| !publisher.finished) else {
+        let Some(publisher) = self.publishers.sessions.get(&unit.session).filter(|publisher| !publisher.finished)
+        else {
             return;
         };
         let Some(muxer) = self.publishers.muxers.get_mut(&publisher.feed) else { return };

@@ -12,7 +12,11 @@ fuzz_target!(|input: &[u8]| {
     let Ok(fragment) = Fragment::parse(body) else { return };
     assert!(fragment.candidates.len() <= MAX_CANDIDATES);
     for candidate in &fragment.candidates {
-        assert_eq!(Candidate::parse(candidate.as_str()).as_ref(), Ok(candidate), "a usable candidate is read unchanged");
+        assert_eq!(
+            Candidate::parse(candidate.as_str()).as_ref(),
+            Ok(candidate),
+            "a usable candidate is read unchanged"
+        );
     }
 
     let session = Credentials { ufrag: "EsAw".into(), pwd: "P2uYro0UCOQ4zxjKXaWCBui1".into() };

@@ -23,6 +23,9 @@ let choosing = Promise.resolve();
 const source = () => document.querySelector("input[name=source]:checked").value;
 const chosen = () => endpoints?.find(({ name }) => name === $("endpoint").value);
 
+/** A slot whose session is ending is nobody's already. */
+const isFree = ({ state, session }) => state !== "held" || session?.state === "ending";
+
 function wanted() {
   return {
     source: source(),
@@ -39,7 +42,12 @@ function wanted() {
 /** Shows a new capture; what was sent so far is replaced by it, without a new session. */
 async function choose() {
   const old = stream;
-  const next = await capture(wanted());
+  const next = await capture(wanted()).catch((error) => {
+    // Many phones open one camera at a time.
+    if (error.name !== "NotReadableError" || !old) throw error;
+    release(old);
+    return capture(wanted());
+  });
   for (const track of next.getTracks()) track.addEventListener("ended", () => ended(next));
   for (const track of next.getAudioTracks()) track.enabled = $("mute").getAttribute("aria-pressed") !== "true";
   stream = next;
@@ -83,13 +91,13 @@ async function listDevices() {
 function publish() {
   const name = $("endpoint").value;
   publisher.start({
-    endpoint: new URL(`/whip/${encodeURIComponent(name)}`, location.href).href,
+    endpoint: new URL(`/whip/${name}`, location.href).href,
     token: $("token").value.trim(),
     capture: async () => stream ?? choose(),
     occupied: async () => {
       await readStatus();
       const slots = endpoints?.find((endpoint) => endpoint.name === name)?.slots;
-      return slots ? slots.every(({ state }) => state === "held") : null;
+      return slots ? !slots.some(isFree) : null;
     },
   });
 }
@@ -115,10 +123,10 @@ function show() {
   if ($("sentence").textContent !== sentence) $("sentence").textContent = sentence;
   document.title = `${STATES[state][0]} · Holdfast`;
 
-  $("go").textContent = active ? "Stop" : "Publish";
+  // Nobody is on air against somebody else's will without a person having said so: see Publisher.
+  $("go").textContent = active ? "Stop" : state === "displaced" ? "Take back" : "Publish";
   $("go").classList.toggle("stop", active);
   $("retry").hidden = retryAt === null;
-  $("take-back").hidden = state !== "displaced";
   $("on-air").hidden = state !== "publishing";
 
   // A session keeps the kinds it began with; devices and sizes may change under way.
@@ -146,10 +154,8 @@ function show() {
 function count() {
   const { retryAt, connectedAt } = publisher;
   $("countdown").hidden = retryAt === null;
-  if (retryAt !== null) {
-    const seconds = Math.ceil((retryAt - Date.now()) / 1000);
-    $("countdown").textContent = seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
-  }
+  const seconds = Math.ceil(((retryAt ?? 0) - Date.now()) / 1000);
+  $("countdown").textContent = retryAt === null ? "" : seconds > 0 ? `Next try in ${seconds} s` : "Trying now";
   $("elapsed").textContent = connectedAt === null ? "0:00" : clock((Date.now() - connectedAt) / 1000);
 }
 
@@ -174,7 +180,8 @@ function showLevel() {
 
 let before = null;
 async function showFigures() {
-  const stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  let stats = publisher.state === "publishing" ? await publisher.stats() : null;
+  if (publisher.state !== "publishing") stats = null;
   const at = performance.now();
   const since = before && stats && stats.bytes >= before.stats.bytes ? before : null;
   before = stats && { stats, at };
@@ -192,7 +199,7 @@ async function showFigures() {
   }
   $("round-trip").textContent = stats.roundTrip === null ? "–" : `${Math.round(stats.roundTrip)} ms`;
   $("picture").textContent = stats.width ? `${stats.width}×${stats.height}` : "none";
-  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)}/s`;
+  $("frames").textContent = stats.fps === null ? "–" : `${Math.round(stats.fps)} fps`;
   const limits = { cpu: "The picture is reduced: this device is too slow for it.", bandwidth: "The picture is reduced: the network does not carry more." };
   $("limited").textContent = limits[stats.limitedBy] ?? "";
   // Every session begins small and finds out what the network carries.
@@ -201,7 +208,8 @@ async function showFigures() {
 
 // ---- the server's side ----------------------------------------------------------------------------------------------
 
-const named = decodeURIComponent(/^\/publish\/([^/]+)/.exec(location.pathname)?.[1] ?? "");
+// Names are letters, digits and -_. alone: nothing in them is ever encoded.
+const named = /^\/publish\/([^/]+)/.exec(location.pathname)?.[1] ?? "";
 
 /** Leaves what was known in place when the server does not answer, and forgets it: `endpoints` is null then. */
 async function readStatus() {
@@ -233,8 +241,8 @@ function showEndpoints() {
 function showWatch() {
   const endpoint = chosen();
   const name = $("endpoint").value;
-  const slots = endpoint?.slots?.length ? endpoint.slots : [{ feed: `/live/${encodeURIComponent(name)}.ts` }];
-  const address = ({ feed }) => new URL(feed ?? `/live/${encodeURIComponent(name)}.ts`, location.href).href;
+  const slots = endpoint?.slots?.length ? endpoint.slots : [{ feed: `/live/${name}.ts` }];
+  const address = ({ feed }) => new URL(feed ?? `/live/${name}.ts`, location.href).href;
   const viewers = endpoint?.slots?.reduce((sum, slot) => sum + (slot.viewers ?? 0), 0);
   $("viewers").textContent = viewers ?? "–";
 
@@ -244,7 +252,7 @@ function showWatch() {
   slots.forEach((slot, index) => {
     const [code, , note] = list.children[index].children;
     const words = [];
-    if (slots.length > 1) words.push(`Slot ${(slot.slot ?? index) + 1}`);
+    if (slots.length > 1) words.push(`Slot ${index + 1}`);
     if (slot.state) words.push(slot.state === "held" ? "on air" : "free");
     if (slot.viewers !== undefined) words.push(slot.viewers === 1 ? "1 viewer" : `${slot.viewers} viewers`);
     if (code.textContent !== address(slot)) code.textContent = address(slot);
@@ -281,11 +289,12 @@ async function copyText(element) {
 
 publisher.addEventListener("change", () => {
   show();
+  showFigures();
   keepAwake();
+  if (publisher.reason === "http-401") $("token").focus();
 });
 $("go").addEventListener("click", () => (publisher.active ? publisher.stop() : publish()));
 $("retry").addEventListener("click", () => publisher.retryNow());
-$("take-back").addEventListener("click", () => publisher.takeBack());
 $("show").addEventListener("click", () => rechoose());
 $("mute").addEventListener("click", () => {
   const muted = $("mute").getAttribute("aria-pressed") !== "true";
@@ -303,7 +312,7 @@ $("settings").addEventListener("change", ({ target }) => {
   if (stream) rechoose();
 });
 $("endpoint").addEventListener("change", () => {
-  history.replaceState(null, "", `/publish/${encodeURIComponent($("endpoint").value)}${location.search}`);
+  history.replaceState(null, "", `/publish/${$("endpoint").value}${location.search}`);
   for (const kind of ["video", "audio"]) $(kind).checked = true;
   showWatch();
   show();
@@ -312,8 +321,10 @@ $("endpoint").addEventListener("change", () => {
 /** One change after the other: two captures at once would leave a camera on that nobody shows. */
 function rechoose() {
   choosing = choosing.then(choose).catch((error) => {
-    // While on air the old picture stays; the page says nothing about it but the choice that did not take.
-    if (!publisher.active) publisher.fail(error.reason ?? error.name);
+    // On air the old picture and sound stay, if they are still there.
+    if (stream?.active && publisher.active) return;
+    forget();
+    publisher.fail(error.reason ?? error.name);
   });
 }
 
@@ -359,8 +370,8 @@ setInterval(async () => {
   if (document.visibilityState === "hidden" && !auto) return;
   await readStatus();
   show();
-  // A kiosk has nobody to press "Take back". A slot that is free is taken from nobody.
-  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(({ state }) => state === "free")) publisher.takeBack();
+  // A kiosk has nobody to press the button. A slot that is free is taken from nobody.
+  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(isFree)) publish();
 }, 2000);
 await readStatus();
 show();

@@ -109,11 +109,6 @@ export class Publisher extends EventTarget {
     this.#set("failed", reason);
   }
 
-  /** After a displacement, on somebody's word: asks for the slot again. */
-  takeBack() {
-    if (this.state === "displaced") this.start(this.#setup);
-  }
-
   /** Ends a wait: somebody, or a network that came back, says that now is better than later. */
   retryNow() {
     if (this.retryAt === null) return;
@@ -186,12 +181,14 @@ export class Publisher extends EventTarget {
         this.#after(STABLE, () => (this.#row = 0));
         break;
       case "disconnected":
+      case "silent":
         // While it is being set up the set-up's own deadline holds.
         if (this.state !== "publishing") break;
         this.#clear();
         this.#set("reconnecting", "disconnected");
         this.#after(DROPPED, () => this.#lost(session, "disconnected"));
-        if (!this.#recovery) this.#recover(session, GRACE);
+        // Silence has lasted long enough already.
+        if (!this.#recovery) this.#recover(session, what === "silent" ? 0 : GRACE);
         break;
       default:
         this.#lost(session, what);
@@ -209,12 +206,9 @@ export class Publisher extends EventTarget {
     const outcome = await session.restart().catch(() => "unanswered");
     if (over()) return;
     if (outcome === "gone") return this.#lost(session, "gone");
-    if (outcome === "refused") {
-      // The server keeps the old ICE session then. As long as that one works nothing is lost.
-      if (!session.connected) return this.#lost(session, "disconnected");
-      this.#recovery = null;
-      return;
-    }
+    if (outcome === "refused" && !session.connected) return this.#lost(session, "disconnected");
+    // The server keeps the old ICE session then; as long as that one works nothing is lost.
+    if (outcome === "refused" && this.state === "publishing") return void (this.#recovery = null);
     while (Date.now() < until) {
       const { id, answers } = await session.path();
       if (session.connected && answers > (id === before.id ? before.answers : 0)) break;
@@ -245,7 +239,7 @@ export class Publisher extends EventTarget {
     this.#endedByServer = fate === "gone";
     const verdict = this.#endedByServer ? await this.#verdict(reason) : "rejoin";
     if (run !== this.#run) return;
-    if (verdict === "rejoin") this.#rejoin(cause);
+    if (verdict === "rejoin") this.#retry(this.state, { reason: cause });
     else this.#set("displaced", verdict);
   }
 
@@ -261,17 +255,13 @@ export class Publisher extends EventTarget {
     return (await this.#setup.occupied().catch(() => null)) ? "displaced" : "rejoin";
   }
 
-  #rejoin(reason, atLeast = 0, detail = "") {
-    this.#retry(this.#published ? "reconnecting" : "connecting", { reason, detail, atLeast });
-  }
-
   #refused(error) {
     if (error instanceof Unable) return this.#set("failed", error.reason, { detail: error.detail });
     if (!(error instanceof Refusal)) {
       // `fetch` throws TypeError or our abort for every kind of network trouble; anything else is the browser's refusal.
       const network = error instanceof TypeError || error.message === "no answer";
       if (!network) return this.#set("failed", "browser", { detail: error.message });
-      return this.#retry("reconnecting", { reason: "network", atLeast: 500 });
+      return this.#retry("reconnecting", { reason: "network" });
     }
     const { status, reason, detail, retryAfter } = error;
     if (this.#endedByServer && HELD_BY_ANOTHER.includes(reason)) return this.#set("displaced", "displaced", { detail });
@@ -281,7 +271,7 @@ export class Publisher extends EventTarget {
   }
 
   /** Waits for the next POST, never shorter than `atLeast`: jitter spreads those who lost the same server. */
-  #retry(state, { reason, detail = "", atLeast }) {
+  #retry(state, { reason, detail = "", atLeast = 0 }) {
     const base = BACKOFF[Math.min(this.#row, BACKOFF.length - 1)];
     this.#row += 1;
     const wait = Math.max(base * (0.75 + Math.random() / 2), atLeast + (atLeast && Math.random() * 250));

@@ -9,8 +9,20 @@ const POST_TIMEOUT = 30_000;
 const TIMEOUT = 2_000;
 /** How long anybody waits to learn what became of a session; a new POST follows, and must not be late. */
 const FAREWELL = 500;
+/**
+ * A path without any answer for this long, and for half as long again as it ever went without, is dead. Chromium asks
+ * every 2.5 s at least, and calls a path `disconnected` only after 5 to 8 s in which the page would claim to be on air.
+ */
+const SILENT = 3_500;
+/** Firefox asks every 4 to 6 s (RFC 7675): what is usual has to be seen once before anything is called unusual. */
+const LEARN = 7_000;
+/** How often the path is looked at. */
+const LOOK = 500;
 
-/** The server said no. `reason` is its own word for it if it gave one, else `http-` and the status. */
+/**
+ * The server said no. `reason` is its own word where the answer depends on who else is here (409, 429, 5xx), since only it
+ * knows why; for everything that is wrong with the request itself it is `http-` and the status.
+ */
 export class Refusal extends Error {
   constructor({ status, reason, detail, retryAfter }) {
     super(detail || reason);
@@ -20,9 +32,11 @@ export class Refusal extends Error {
   /** Reads status, `Retry-After` and the problem body (RFC 9457) of a response. */
   static async from(response) {
     const problem = await problemOf(response);
+    const { status } = response;
+    const situation = status >= 500 || status === 409 || status === 429;
     return new Refusal({
-      status: response.status,
-      reason: problem.reason ?? `http-${response.status}`,
+      status,
+      reason: (situation && problem.reason) || `http-${status}`,
       detail: problem.detail,
       retryAfter: retryAfterOf(response),
     });
@@ -66,7 +80,7 @@ export class Session {
    * @param {string} setup.token bearer token, or empty
    * @param {MediaStream} setup.stream at most one audio and one video track
    * @param {RTCIceServer[]} setup.iceServers
-   * @param {(what: "post"|"connected"|"disconnected"|"failed"|"closed"|"gone") => void} setup.report
+   * @param {(what: "post"|"connected"|"disconnected"|"silent"|"failed"|"closed"|"gone") => void} setup.report
    */
   constructor(setup) {
     this.#setup = setup;
@@ -85,6 +99,7 @@ export class Session {
   #candidates = [];
   #gathered = false;
   #patching = false;
+  #looking = null;
   #trickle = true;
 
   /** Offers, POSTs and applies the answer. Throws Refusal, Unable, or what `fetch` throws for a network error. */
@@ -98,7 +113,10 @@ export class Session {
     }
     pc.onicecandidate = ({ candidate }) => this.#gather(candidate);
     pc.onconnectionstatechange = () => {
-      if (pc.connectionState === "connected") this.#report("connected");
+      if (pc.connectionState === "connected") {
+        this.#watchPath();
+        this.#report("connected");
+      }
       if (pc.connectionState === "failed") this.#report("failed");
     };
     pc.oniceconnectionstatechange = () => {
@@ -180,6 +198,7 @@ export class Session {
   close() {
     if (this.#closed) return;
     this.#closed = true;
+    clearInterval(this.#looking);
     this.#post.abort(new Error("closed"));
     this.#pc?.close();
   }
@@ -201,7 +220,7 @@ export class Session {
   /** The path in use, and how often the far side has answered on it; that grows while the path works. */
   async path() {
     const pair = selectedPair(await this.#pc.getStats());
-    return { id: pair?.id, answers: (pair?.responsesReceived ?? 0) + (pair?.packetsReceived ?? 0) };
+    return { id: pair?.id, answers: (pair?.responsesReceived ?? 0) + (pair?.bytesReceived ?? 0) };
   }
 
   /** The browser's counters, or null when there is no connection. */
@@ -245,6 +264,26 @@ export class Session {
     };
     transport.onstatechange = check;
     check();
+  }
+
+  #watchPath() {
+    clearInterval(this.#looking);
+    const began = performance.now();
+    let since = began;
+    let longest = 0;
+    let last = {};
+    this.#looking = setInterval(async () => {
+      const path = await this.path();
+      const now = performance.now();
+      if (path.id !== last.id || path.answers !== last.answers) {
+        longest = Math.max(longest, now - since);
+        last = path;
+        since = now;
+      } else if (now - began >= LEARN && now - since >= Math.max(SILENT, longest * 1.5)) {
+        since = now;
+        this.#report("silent");
+      }
+    }, LOOK);
   }
 
   #gather(candidate) {

@@ -23,7 +23,6 @@ const REASONS = {
   "holder-without-audio": "Somebody else is on air here without sound, so their silence proves nothing. You go on air as soon as they stop.",
   "takeover-timeout": "The server could not make out in time whether the last publisher is gone.",
   "too-many-waiting": "Too many publishers are waiting for this slot already.",
-  "negotiation-failed": "The server could not set up this connection.",
   draining: "The server is shutting down and takes nobody new. You go on air when it is back.",
   displaced: "Another publisher took over this slot because the server had not received anything from this page for some seconds, or because its rules favour the newest.",
   kicked: "An operator of the server ended this session.",
@@ -65,7 +64,7 @@ export function explain({ state, reason, detail }) {
   const [, sentence] = STATES[state];
   if (!reason) return sentence;
   const unknown = detail || `The server answered with “${reason}”.`;
-  const addDetail = ["http-400", "http-422", "negotiation-failed", "bad-answer", "browser"].includes(reason) && detail;
+  const addDetail = ["http-400", "http-422", "bad-answer", "browser"].includes(reason) && detail;
   const text = known ? (addDetail ? `${known} It says: ${detail}` : known) : unknown;
   return state === "reconnecting" || state === "displaced" ? `You are off air. ${text}` : text;
 }

@@ -349,6 +349,8 @@ fn what_a_peer_sends_does_not_decide_how_long_a_message_gets() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Lines dropped, doubled and swapped: whatever is still taken has one shape, which is taken again unchanged.
     #[test]
     fn taken_offers_are_fixed_points(

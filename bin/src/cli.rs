@@ -1,0 +1,111 @@
+//! The command line.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::{self, Settings};
+use crate::log::Log;
+use crate::run;
+
+/// A media edge in one binary: whoever is really alive holds a place.
+#[derive(Debug, Parser)]
+#[command(name = "holdfast", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Start the edge
+    Run {
+        /// Configuration; without one: an endpoint `live`, everything on loopback
+        file: Option<PathBuf>,
+    },
+    /// Say everything that is wrong with a configuration, or what is effective
+    Check {
+        /// Configuration; without one: the embedded default
+        file: Option<PathBuf>,
+    },
+    /// Print a commented configuration with every key and its default
+    Sample,
+}
+
+/// Does what the command line says. Exit code 1: a refused configuration, or an edge that could not run; 2: a command line
+/// that is not understood.
+pub fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run { file } => with(file.as_deref(), start),
+        Command::Check { file } => with(file.as_deref(), show),
+        Command::Sample => print(&config::sample()),
+    }
+}
+
+fn with(file: Option<&Path>, what: impl FnOnce(Settings) -> ExitCode) -> ExitCode {
+    match config::load(file, std::env::vars_os()) {
+        Ok(settings) => what(settings),
+        Err(faults) => {
+            eprintln!("{faults}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn show(settings: Settings) -> ExitCode {
+    for warning in settings.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    print(&config::effective(&settings))
+}
+
+fn start(settings: Settings) -> ExitCode {
+    let _log = Log::open(&settings.log);
+    match run::run(&settings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(stopped) => {
+            tracing::error!("{stopped}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    // A reader that has seen enough, such as `head`, is no failure to speak of.
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_file_may_be_left_out() {
+        let file = |arguments: &[&str]| match Cli::try_parse_from(arguments).expect("understood").command {
+            Command::Run { file } | Command::Check { file } => file,
+            Command::Sample => None,
+        };
+        assert_eq!(file(&["holdfast", "run"]), None);
+        assert_eq!(file(&["holdfast", "run", "a.toml"]), Some(PathBuf::from("a.toml")));
+        assert_eq!(file(&["holdfast", "check", "a.toml"]), Some(PathBuf::from("a.toml")));
+    }
+
+    #[test]
+    fn without_a_command_there_is_help() {
+        let error = Cli::try_parse_from(["holdfast"]).expect_err("help");
+        assert_eq!(error.kind(), clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand);
+        assert!(error.to_string().contains("check"));
+    }
+}

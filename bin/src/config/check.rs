@@ -1,0 +1,157 @@
+//! Whether values go together.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use super::Settings;
+use super::reader::Reader;
+use super::value::show_span;
+
+/// Slots of all endpoints together; each costs a feed.
+const MOST_SLOTS: u64 = 4096;
+/// What all feeds together may keep.
+const MOST_BUFFERED: u64 = 64 << 30;
+
+/// Checks that need nothing but the settings.
+pub(super) fn settings(reader: &mut Reader<'_>) {
+    listeners(reader);
+    tls(reader);
+    ice_servers(reader);
+    endpoints(reader);
+    slots(reader);
+}
+
+/// Checks that look at the files that settings name.
+pub(super) fn files(reader: &mut Reader<'_>) {
+    let Some(tls) = reader.settings.http.tls.clone() else { return };
+    for (key, path) in [("http.tls.cert", &tls.cert), ("http.tls.key", &tls.key)] {
+        if path.as_os_str().is_empty() {
+            continue;
+        }
+        if let Err(error) = readable(path) {
+            let wrong = format!("\"{}\" cannot be read: {error}", path.display());
+            reader.conflict(&[key], wrong, String::from("name a PEM file that this user may read"));
+        }
+    }
+}
+
+fn readable(path: &Path) -> io::Result<()> {
+    // Looked at before it is opened: opening a pipe would wait for its other end.
+    if !path.metadata()?.is_file() {
+        return Err(io::Error::other("it is not a file"));
+    }
+    File::open(path).map(drop)
+}
+
+fn listeners(reader: &mut Reader<'_>) {
+    let mut listen = reader.settings.http.listen.clone();
+    listen.retain(|listener| listener.port() != 0);
+    listen.sort();
+    if let Some(twice) = listen.windows(2).find(|pair| pair[0] == pair[1]) {
+        let wrong = format!("\"{}\" is there twice", twice[0]);
+        reader.conflict(&["http.listen"], wrong, String::from("write each address once"));
+    }
+}
+
+fn tls(reader: &mut Reader<'_>) {
+    let Some(tls) = &reader.settings.http.tls else { return };
+    let (here, missing) = match (tls.cert.as_os_str().is_empty(), tls.key.as_os_str().is_empty()) {
+        (false, true) => ("http.tls.cert", "http.tls.key"),
+        (true, false) => ("http.tls.key", "http.tls.cert"),
+        _ => return,
+    };
+    let right = format!("write `{missing}` too, or neither for plain HTTP");
+    reader.conflict(&[here, missing], format!("stands without `{missing}`"), right);
+}
+
+fn ice_servers(reader: &mut Reader<'_>) {
+    for (n, server) in reader.settings.ice.servers.clone().into_iter().enumerate() {
+        let [element, url, username, credential] =
+            ["", ".url", ".username", ".credential"].map(|key| format!("ice.servers[{n}]{key}"));
+        let bare = server.username.is_empty() || server.credential.is_empty();
+        if server.url.is_empty() {
+            let right = String::from("write `url`, such as \"stun:192.0.2.7:3478\"");
+            reader.conflict(&[&url, &element], String::from("has no URL"), right);
+        } else if server.url.starts_with("turn") && bare {
+            let right = String::from("write both; a TURN server serves nobody without (RFC 8656 §5)");
+            let wrong = String::from("is a TURN server without `username` or `credential`");
+            reader.conflict(&[&url, &username, &credential], wrong, right);
+        }
+    }
+}
+
+fn endpoints(reader: &mut Reader<'_>) {
+    let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    for (n, endpoint) in reader.settings.core.endpoints.clone().into_iter().enumerate() {
+        let [element, name, wait, dead, poll] =
+            ["", ".name", ".takeover_wait", ".dead_after", ".poll"].map(|key| format!("endpoint[{n}]{key}"));
+        let least = endpoint.dead_after + endpoint.poll;
+        if endpoint.takeover_wait < least {
+            // A shorter wait ends before death can be seen, and so would never displace anybody.
+            let wrong = format!(
+                "{} is shorter than `dead_after` + `poll`, {}",
+                show_span(endpoint.takeover_wait),
+                show_span(least)
+            );
+            let right = format!("write `takeover_wait = \"{}\"` or more, or less of the others", show_span(least));
+            reader.conflict(&[&wait, &dead, &poll], wrong, right);
+        }
+        if let Some(first) = names.get(&endpoint.name) {
+            let wrong = format!("\"{}\" is the name of `endpoint[{first}]` already", endpoint.name);
+            let right = String::from("give each endpoint a `name` of its own");
+            reader.conflict(&[&name, &element], wrong, right);
+        } else {
+            names.insert(endpoint.name, n);
+        }
+    }
+}
+
+fn slots(reader: &mut Reader<'_>) {
+    let slots: u64 = reader.settings.core.endpoints.iter().map(|endpoint| u64::from(endpoint.slots)).sum();
+    let most = |of: &Reader<'_>| {
+        let greatest = of.settings.core.endpoints.iter().enumerate().max_by_key(|(_, endpoint)| endpoint.slots);
+        greatest.map_or_else(String::new, |(n, _)| format!("endpoint[{n}].slots"))
+    };
+    let buffered = slots.saturating_mul(reader.settings.core.live.buffer as u64);
+    if slots > MOST_SLOTS {
+        let wrong = format!("all endpoints together have {slots} slots");
+        reader.conflict(&[&most(reader), "endpoint[0]"], wrong, format!("there may be at most {MOST_SLOTS}"));
+    } else if buffered > MOST_BUFFERED {
+        let wrong = format!("{slots} slots with `live.buffer` each come to {} GiB", buffered >> 30);
+        let right = format!("make it {} GiB at most", MOST_BUFFERED >> 30);
+        reader.conflict(&["live.buffer", &most(reader)], wrong, right);
+    }
+}
+
+/// What an operator should know though nothing is wrong.
+pub(super) fn warnings(settings: &Settings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let reachable: Vec<String> =
+        settings.http.listen.iter().filter(|listener| !listener.ip().is_loopback()).map(ToString::to_string).collect();
+    for endpoint in &settings.core.endpoints {
+        if endpoint.tokens.is_empty() && !reachable.is_empty() {
+            warnings.push(format!(
+                "endpoint \"{}\" is open to everybody who can reach {}: give it `tokens`",
+                endpoint.name,
+                reachable.join(", ")
+            ));
+        }
+    }
+    if settings.http.tls.is_none() && !reachable.is_empty() {
+        warnings.push(format!(
+            "{} serves plain HTTP: browsers give the ingest page no camera there, and tokens travel readable; set [http.tls] \
+             or put a proxy with TLS in front",
+            reachable.join(", ")
+        ));
+    }
+    for server in &settings.ice.servers {
+        warnings.push(format!(
+            "ICE server {} is asked while each session is set up, which makes that slower; an edge that publishers can \
+             reach needs none",
+            server.url
+        ));
+    }
+    warnings
+}

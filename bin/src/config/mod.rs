@@ -1,0 +1,301 @@
+//! The configuration: one TOML file, every key optional, and the environment on top of it.
+//!
+//! | room | question it answers |
+//! |---|---|
+//! | `keys` | which keys are there, what do they mean, where do they go? |
+//! | `value` | how is a value written, and within which bounds? |
+//! | `reader` | which key stands on which line? |
+//! | `check` | do the values go together? |
+//! | `text` | how is all of it written down? |
+//! | `fault` | what is wrong, where, and what would be right? |
+
+mod check;
+mod fault;
+mod keys;
+mod reader;
+mod text;
+mod value;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdfast_core::config::{Config, Endpoint};
+
+pub use fault::{Fault, Faults, Place};
+pub use text::{effective, sample};
+
+use reader::Reader;
+
+/// A file larger than this is not a configuration.
+const LARGEST_FILE: usize = 1 << 20;
+
+/// Everything that can be configured, read and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// What the core decides by: endpoints and live feeds.
+    pub core: Config,
+    /// Listeners and limits of HTTP.
+    pub http: Http,
+    /// How publishers reach our media ports.
+    pub ice: Ice,
+    /// What becomes of the media.
+    pub media: Media,
+    /// Who may ask and change what runs.
+    pub api: Api,
+    /// What is logged and how.
+    pub log: Log,
+}
+
+/// Listeners and limits of HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    /// Addresses to listen on, at least one; port 0 = one that the system chooses.
+    pub listen: Vec<SocketAddr>,
+    /// Serve HTTPS instead of HTTP.
+    pub tls: Option<Tls>,
+    /// What one client may take.
+    pub limits: Limits,
+}
+
+impl Http {
+    /// Whether nobody but this machine can reach us.
+    pub fn is_loopback(&self) -> bool {
+        self.listen.iter().all(|listener| listener.ip().is_loopback())
+    }
+}
+
+/// Certificate and key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Tls {
+    /// The certificate chain, our own first.
+    pub cert: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+}
+
+/// What one client, or all of them, may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of a request's head.
+    pub head: usize,
+    /// From the first byte of a head to its last.
+    pub head_timeout: Duration,
+    /// From the end of a head to the end of its body.
+    pub body_timeout: Duration,
+    /// How long a connection may stay open between requests.
+    pub idle_timeout: Duration,
+    /// How long a peer may take none of what we have for it.
+    pub write_timeout: Duration,
+    /// Connections at once.
+    pub connections: usize,
+}
+
+/// How publishers reach our media ports.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Ice {
+    /// As written; [`Settings::ice_addresses`] says what they come to.
+    pub addresses: Vec<IpAddr>,
+    /// UDP ports for media; `None` = whatever the system gives.
+    pub ports: Option<Ports>,
+    /// STUN and TURN servers, for clients and for us.
+    pub servers: Vec<IceServer>,
+}
+
+/// `first..=last`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ports {
+    /// From 1024.
+    pub first: u16,
+    /// Not less than `first`.
+    pub last: u16,
+}
+
+/// A STUN or TURN server.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct IceServer {
+    /// RFC 7064 or RFC 7065.
+    pub url: String,
+    /// Empty for STUN.
+    pub username: String,
+    /// Empty for STUN.
+    pub credential: String,
+}
+
+impl fmt::Debug for IceServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IceServer").field("url", &self.url).field("username", &self.username).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of the media.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Media {
+    /// The sound that viewers get.
+    pub audio: Audio,
+}
+
+/// The sound that viewers get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Audio {
+    /// AAC where this machine has an encoder, else Opus.
+    #[default]
+    Auto,
+    /// AAC, which every player knows.
+    Aac,
+    /// Opus as it came: no delay, no loss, not every player.
+    Opus,
+}
+
+/// Who may ask and change what runs.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Api {
+    /// Bearer tokens that may read the status and end sessions; with none, everybody may read it, and only this machine
+    /// may end them.
+    pub tokens: Vec<String>,
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Api").field("tokens", &self.tokens.len()).finish()
+    }
+}
+
+/// What is logged and how.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Log {
+    /// The least important that is still logged.
+    pub level: Level,
+    /// For people or for programs.
+    pub format: Format,
+}
+
+/// How important a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Level {
+    /// Something is broken.
+    Error,
+    /// Something may need somebody.
+    Warn,
+    /// What a day is made of.
+    #[default]
+    Info,
+    /// More than an operator wants.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Sentences.
+    #[default]
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Http { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))], tls: None, limits: Limits::default() }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            head: 16 << 10,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            connections: 20_000,
+        }
+    }
+}
+
+impl Default for Settings {
+    /// The embedded default: one endpoint `live`, everything on loopback.
+    fn default() -> Self {
+        Settings {
+            core: Config { endpoints: vec![Endpoint::default()], ..Config::default() },
+            http: Http::default(),
+            ice: Ice::default(),
+            media: Media::default(),
+            api: Api::default(),
+            log: Log::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// The addresses that publishers are offered for media; empty = all of the machine.
+    ///
+    /// Media stays on loopback while HTTP does: an edge that nobody can reach by HTTP has no business on the network.
+    pub fn ice_addresses(&self) -> Vec<IpAddr> {
+        let mut addresses = self.ice.addresses.clone();
+        if addresses.iter().any(IpAddr::is_unspecified) {
+            addresses.clear();
+        } else if addresses.is_empty() && self.http.is_loopback() {
+            addresses.extend(self.http.listen.iter().map(SocketAddr::ip));
+            addresses.sort();
+            addresses.dedup();
+        }
+        addresses
+    }
+
+    /// What an operator should know though nothing is wrong, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        check::warnings(self)
+    }
+}
+
+/// Reads a configuration's text. Looks at nothing else: no file, no environment. `file` names it in messages.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub fn parse(text: &str, file: &str) -> Result<Settings, Faults> {
+    let mut reader = Reader::new(file, text)?;
+    reader.document();
+    check::settings(&mut reader);
+    reader.finish()
+}
+
+/// Reads a configuration file (without one: the embedded default), then the environment's `HOLDFAST_…` variables, which
+/// win, and looks whether the files that are named in it can be read.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn load(
+    file: Option<&Path>,
+    variables: impl IntoIterator<Item = (OsString, OsString)>,
+) -> Result<Settings, Faults> {
+    let (name, text) = match file {
+        Some(path) => (path.display().to_string(), text_of(path)?),
+        None => (String::from("embedded default"), String::new()),
+    };
+    let mut reader = Reader::new(&name, &text)?;
+    reader.document();
+    reader.environment(variables);
+    check::settings(&mut reader);
+    check::files(&mut reader);
+    reader.finish()
+}
+
+fn text_of(path: &Path) -> Result<String, Faults> {
+    let name = path.display().to_string();
+    let bytes = std::fs::read(path).map_err(|error| {
+        Faults::one(&name, Place::File, format!("cannot be read: {error}"), "name a TOML file that can")
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        Faults::one(&name, Place::Line(line), String::from("is not UTF-8"), "TOML is UTF-8")
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,333 @@
+use std::collections::BTreeSet;
+
+use holdfast_core::config::Takeover;
+use proptest::prelude::*;
+
+use super::keys::{KEYS, SECTIONS};
+use super::reader::variable_of;
+use super::*;
+
+const SAMPLE: &str = include_str!("../../holdfast.toml");
+
+fn faults(text: &str) -> Vec<String> {
+    parse(text, "f.toml").expect_err("refused").to_string().lines().map(str::to_owned).collect()
+}
+
+fn with(variables: &[(&str, &str)]) -> Result<Settings, Faults> {
+    load(None, variables.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))))
+}
+
+/// The sample as it is when all its defaults are written out.
+fn uncommented(sample: &str) -> String {
+    let line = |line: &str| match line.strip_prefix('#') {
+        Some(rest) if rest.starts_with(|c: char| c == '[' || c.is_ascii_lowercase()) => rest.to_owned(),
+        _ => line.to_owned(),
+    };
+    sample.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn nothing_is_the_embedded_default() {
+    let settings = parse("", "f.toml").expect("reads");
+    assert_eq!(settings, Settings::default());
+    assert_eq!(settings.core.endpoints.len(), 1);
+    assert_eq!(settings.core.endpoints[0].name, "live");
+    assert!(settings.http.is_loopback());
+    assert!(settings.warnings().is_empty());
+}
+
+#[test]
+fn the_sample_is_what_the_program_prints() {
+    assert_eq!(
+        SAMPLE,
+        sample(),
+        "bin/holdfast.toml is stale: write it anew with `holdfast sample > bin/holdfast.toml`"
+    );
+}
+
+#[test]
+fn the_sample_is_all_comment_and_its_defaults_are_the_defaults() {
+    assert!(SAMPLE.lines().all(|line| line.is_empty() || line.starts_with('#')));
+    let written = uncommented(SAMPLE);
+    assert_eq!(parse(&written, "f.toml").expect("reads"), Settings::default());
+    // A default that is not really written out would read as the default as well.
+    for key in KEYS.iter().filter(|key| !key.path.starts_with("ice.servers[]")) {
+        let name = key.path.rsplit('.').next().expect("a name");
+        assert!(written.lines().any(|line| line.starts_with(&format!("{name} = "))), "{}", key.path);
+    }
+}
+
+#[test]
+fn the_example_in_the_sample_reads() {
+    let example: String = SAMPLE
+        .lines()
+        .skip_while(|line| *line != "# [[ice.servers]]")
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("# [") || line.contains(" = "))
+        .map(|line| line[2..].to_owned() + "\n")
+        .collect();
+    let settings = parse(&example, "f.toml").expect("reads");
+    assert_eq!(settings.ice.servers.len(), 1);
+    assert_eq!(settings.ice.servers[0].username, "edge");
+}
+
+#[test]
+fn every_key_is_in_one_section_and_has_one_variable() {
+    for key in KEYS {
+        let parent = key.path.rsplit_once('.').expect("a section").0;
+        assert_eq!(SECTIONS.iter().filter(|section| section.path == parent).count(), 1, "{}", key.path);
+    }
+    let variables: BTreeSet<String> = KEYS.iter().map(|key| variable_of(key, "0")).collect();
+    assert_eq!(variables.len(), KEYS.len());
+}
+
+#[test]
+fn what_is_effective_reads_as_the_same() {
+    let text = "http.listen = ['[::1]:1', '0.0.0.0:2']\n\
+                [http.limits]\nhead = '17 KiB'\nidle_timeout = '1m30s'\n\
+                [ice]\nports = '2000-3000'\nservers = [{url = 'stun:a'}]\n\
+                [[endpoint]]\nname = 'a'\nslots = 3\ntakeover = 'refuse'\n\
+                [[endpoint]]\nname = 'b'\nmedia = 'video'\nmax_video_bitrate = '800k'";
+    let settings = parse(text, "f.toml").expect("reads");
+    assert_eq!(settings.core.endpoints[0].takeover, Takeover::Refuse);
+    assert_eq!(settings.core.endpoints[1].max_video_bitrate, 800_000);
+    assert_eq!(parse(&effective(&settings), "f.toml").expect("reads"), settings);
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let text = "api.tokens = ['hunter2']\nice.servers = [{url = 'turn:a', username = 'u', credential = 'hunter2'}]\n\
+                [[endpoint]]\ntokens = ['hunter2']";
+    let settings = parse(text, "f.toml").expect("reads");
+    assert_eq!(settings.core.endpoints[0].tokens, ["hunter2"]);
+    assert!(!effective(&settings).contains("hunter2"));
+    assert!(!format!("{:?}{:?}", settings.api, settings.ice).contains("hunter2"));
+    assert!(!faults("api.tokens = ['hunter2 x']\n[[endpoint]]\ntokens = ['hunter2 x']").join("").contains("hunter2"));
+}
+
+#[test]
+fn every_fault_is_said_with_its_line_and_key() {
+    let text = "[http]\nlisten = [\n  '127.0.0.1:1',\n  'localhost:2',\n]\nlisten_ = 1\n\
+                [colour]\n\
+                [[endpoint]]\nname = 'a'\ndeadafter = '2s'\n\
+                [[endpoint]]\nname = 'b'\ndead_after = 2\npoll = '5ms'\n";
+    let right = r#"write numbers with h, m, s, ms or us, such as "2s", "100ms" or "1m30s""#;
+    assert_eq!(
+        faults(text),
+        [
+            r#"f.toml:4: key `http.listen[1]`: "localhost:2" is not an IP address with a port; write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#.to_owned(),
+            "f.toml:6: key `http.listen_`: there is no such key; did you mean `listen`?".to_owned(),
+            "f.toml:7: key `colour`: there is no such key; known here: api, endpoint, http, ice, live, log, media".to_owned(),
+            "f.toml:10: key `endpoint[0].deadafter`: there is no such key; did you mean `dead_after`?".to_owned(),
+            format!("f.toml:13: key `endpoint[1].dead_after`: is of type integer where text is wanted; {right}"),
+            "f.toml:14: key `endpoint[1].poll`: 5ms is too short; write 10ms to 10s".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_key_in_the_wrong_section_is_sent_to_its_own() {
+    assert_eq!(faults("slots = 2"), ["f.toml:1: key `slots`: there is no such key; did you mean `endpoint[].slots`?"]);
+}
+
+#[test]
+fn what_is_not_toml_is_said_with_its_line() {
+    let faults = faults("[http]\nlisten = [\n\n[log]\nlevel =\n");
+    assert!(faults.iter().all(|fault| fault.starts_with("f.toml:") && fault.contains("is not TOML")), "{faults:?}");
+    assert!(self::faults("\n\nx = = 1")[0].starts_with("f.toml:3: is not TOML: "));
+    assert!(self::faults("a = 1\na = 2")[0].starts_with("f.toml:2: is not TOML: "));
+}
+
+#[test]
+fn tables_and_values_are_not_mixed_up() {
+    assert!(faults("http = 1")[0].contains("a table is wanted"));
+    assert!(faults("endpoint = 1")[0].contains("a list of tables is wanted"));
+    assert!(faults("endpoint = [1]")[0].contains("key `endpoint[0]`: is of type integer where a table is wanted"));
+    assert!(faults("[endpoint]\nname = 'a'")[0].contains("write [[endpoint]]"));
+    assert!(faults("log.level = {}")[0].contains("text is wanted"));
+    assert!(faults("'http.listen' = []")[0].contains("there is no such key"));
+    assert!(faults("'endpoint[]' = []")[0].contains("there is no such key"));
+    assert!(faults("http.listen = []")[0].contains("has 0 elements"));
+}
+
+#[test]
+fn a_wait_shorter_than_death_takes_is_refused_where_it_was_written() {
+    let wrong = "is shorter than `dead_after` + `poll`";
+    let long = faults("[[endpoint]]\n\ndead_after = '5s'");
+    assert!(long[0].starts_with("f.toml:3: key `endpoint[0].dead_after`: 3s ") && long[0].contains(wrong), "{long:?}");
+    let short = faults("[[endpoint]]\ndead_after = '5s'\ntakeover_wait = '5099ms'");
+    assert!(short[0].starts_with("f.toml:3: key `endpoint[0].takeover_wait`: 5s99ms "), "{short:?}");
+    assert!(short[0].ends_with("write `takeover_wait = \"5s100ms\"` or more, or less of the others"), "{short:?}");
+    parse("[[endpoint]]\ndead_after = '5s'\ntakeover_wait = '5100ms'", "f.toml").expect("exactly enough");
+    // The wait is not blamed for a death that could not be read.
+    assert_eq!(faults("[[endpoint]]\ndead_after = 'x'\ntakeover_wait = '1s'").len(), 1);
+}
+
+#[test]
+fn names_are_unique_also_where_they_are_left_out() {
+    let same = faults("[[endpoint]]\nname = 'a'\n[[endpoint]]\nname = 'b'\n[[endpoint]]\nname = 'a'");
+    assert_eq!(
+        same,
+        [
+            "f.toml:6: key `endpoint[2].name`: \"a\" is the name of `endpoint[0]` already; give each endpoint a `name` of its own"
+        ]
+    );
+    assert!(faults("[[endpoint]]\n[[endpoint]]")[0].starts_with("f.toml:2: key `endpoint[1]`: \"live\" is the name"));
+}
+
+#[test]
+fn sums_are_bounded() {
+    let many: String = (0..5).map(|n| format!("[[endpoint]]\nname = 'e{n}'\nslots = 1000\n")).collect();
+    assert!(faults(&many)[0].contains("all endpoints together have 5000 slots"));
+    let large = faults("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 65");
+    assert!(large[0].starts_with("f.toml:1: key `live.buffer`: 65 slots"), "{large:?}");
+    parse("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 64", "f.toml").expect("exactly the most");
+    let rows: String = (0..1001).map(|n| format!("[[endpoint]]\nname = 'e{n}'\n")).collect();
+    assert!(faults(&rows)[0].contains("there may be at most 1000"));
+    assert!(faults(&"#".repeat(LARGEST_FILE + 1))[0].contains("at most 1 MiB"));
+}
+
+#[test]
+fn listeners_certificates_and_ice_servers_are_whole() {
+    assert!(faults("http.listen = ['127.0.0.1:80', '127.0.0.1:80']")[0].contains("is there twice"));
+    parse("http.listen = ['127.0.0.1:0', '127.0.0.1:0']", "f.toml").expect("two ports of the system's choice");
+    assert!(faults("http.tls.cert = '/a'")[0].contains("key `http.tls.cert`: stands without `http.tls.key`"));
+    assert!(faults("http.tls.key = '/a'")[0].contains("key `http.tls.key`: stands without `http.tls.cert`"));
+    assert!(faults("ice.servers = [{username = 'a'}]")[0].contains("has no URL"));
+    assert!(
+        faults("ice.servers = [{url = 'turn:a', username = 'a'}]")[0].contains("without `username` or `credential`")
+    );
+}
+
+#[test]
+fn certificates_must_be_readable_files() {
+    let variables = [("HOLDFAST_HTTP_TLS_CERT", "/nonexistent/cert.pem"), ("HOLDFAST_HTTP_TLS_KEY", "/")];
+    let text = with(&variables).expect_err("refused").to_string();
+    assert!(
+        text.contains("HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: \"/nonexistent/cert.pem\" cannot be read: "),
+        "{text}"
+    );
+    assert!(
+        text.contains("HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: \"/\" cannot be read: it is not a file"),
+        "{text}"
+    );
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let settings =
+        with(&[("HOLDFAST_HTTP_TLS_CERT", file), ("HOLDFAST_HTTP_TLS_KEY", file)]).expect("both can be read");
+    assert_eq!(settings.http.tls, Some(Tls { cert: file.into(), key: file.into() }));
+}
+
+#[test]
+fn the_environment_wins() {
+    let settings = with(&[
+        ("PATH", "/bin"),
+        ("HOLDFAST_HTTP_LISTEN", "127.0.0.1:9000,[::1]:9000"),
+        ("HOLDFAST_LIVE_IDLE", "5s"),
+        ("HOLDFAST_LOG_LEVEL", "debug"),
+        ("HOLDFAST_ENDPOINT_0_TOKENS", "one, other"),
+        ("HOLDFAST_ENDPOINT_2_NAME", "third"),
+        ("HOLDFAST_ENDPOINT_1_SLOTS", "3"),
+        ("HOLDFAST_ENDPOINT_1_NAME", "second"),
+        ("HOLDFAST_ICE_SERVERS_0_URL", "stun:192.0.2.7"),
+    ])
+    .expect("reads");
+    assert_eq!(settings.http.listen.len(), 2);
+    assert_eq!(settings.core.live.idle, Duration::from_secs(5));
+    assert_eq!(settings.log.level, Level::Debug);
+    assert_eq!(settings.core.endpoints[0].tokens, ["one", "other"]);
+    assert_eq!((settings.core.endpoints[1].name.as_str(), settings.core.endpoints[1].slots), ("second", 3));
+    assert_eq!(settings.ice.servers[0].url, "stun:192.0.2.7");
+}
+
+#[test]
+fn a_variable_takes_the_place_of_a_faulty_value_in_the_file() {
+    let text = "[log]\nlevel = 'loud'\n";
+    let mut reader = Reader::new("f.toml", text).expect("small");
+    reader.document();
+    reader.environment([("HOLDFAST_LOG_LEVEL".into(), "warn".into())]);
+    assert_eq!(reader.finish().expect("reads").log.level, Level::Warn);
+}
+
+#[test]
+fn variables_are_refused_as_keys_are() {
+    let wrong = |name, value| with(&[(name, value)]).expect_err("refused").to_string();
+    assert_eq!(
+        wrong("HOLDFAST_HTTP_LISTN", "x"),
+        "HOLDFAST_HTTP_LISTN: there is no such variable; did you mean HOLDFAST_HTTP_LISTEN?"
+    );
+    assert!(wrong("HOLDFAST_ENDPOINT_0_TOKEN", "x").ends_with("did you mean HOLDFAST_ENDPOINT_0_TOKENS?"));
+    assert!(wrong("HOLDFAST_COLOUR_OF_THE_HOUSE", "x").contains("variables are named after keys"));
+    assert_eq!(
+        wrong("HOLDFAST_ENDPOINT_2_SLOTS", "1"),
+        "HOLDFAST_ENDPOINT_2_SLOTS: key `endpoint[2].slots`: there are only 1 of `endpoint`; number them from 0 to 1"
+    );
+    assert!(wrong("HOLDFAST_ENDPOINT_01_SLOTS", "1").contains("no such variable"));
+    assert!(wrong("HOLDFAST_ENDPOINT_0_SLOTS", "0").contains("write a whole number from 1 to 1000"));
+    assert!(
+        wrong("HOLDFAST_ENDPOINT_0_DEAD_AFTER", "5s")
+            .starts_with("HOLDFAST_ENDPOINT_0_DEAD_AFTER: key `endpoint[0].dead_after`: 3s is shorter")
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let text = load(Some(Path::new("/nonexistent/holdfast.toml")), []).expect_err("refused").to_string();
+    assert!(text.starts_with("/nonexistent/holdfast.toml: cannot be read: "), "{text}");
+}
+
+#[test]
+fn media_stays_on_loopback_while_http_does() {
+    let addresses = |text| parse(text, "f.toml").expect("reads").ice_addresses();
+    let local: IpAddr = Ipv4Addr::LOCALHOST.into();
+    assert_eq!(addresses(""), [local]);
+    assert_eq!(
+        addresses("http.listen = ['127.0.0.1:1', '127.0.0.1:2', '[::1]:1']"),
+        [local, "::1".parse().expect("an address")]
+    );
+    assert!(addresses("http.listen = ['127.0.0.1:1', '0.0.0.0:2']").is_empty());
+    assert!(addresses("ice.addresses = ['0.0.0.0']").is_empty());
+    assert_eq!(addresses("http.listen = ['0.0.0.0:1']\nice.addresses = ['127.0.0.1']"), [local]);
+}
+
+#[test]
+fn what_is_open_to_the_network_is_warned_about() {
+    let warnings = |text| parse(text, "f.toml").expect("reads").warnings().join("\n");
+    assert!(
+        warnings("http.listen = ['0.0.0.0:1']")
+            .contains("endpoint \"live\" is open to everybody who can reach 0.0.0.0:1")
+    );
+    assert!(!warnings("http.listen = ['0.0.0.0:1']\n[[endpoint]]\ntokens = ['a']").contains("is open"));
+    assert!(warnings("http.listen = ['0.0.0.0:1']").contains("plain HTTP"));
+    assert!(warnings("ice.servers = [{url = 'stun:a'}]").contains("ICE server stun:a"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in any::<String>()) {
+        let _ = parse(&text, "f.toml");
+    }
+
+    #[test]
+    fn any_value_of_any_key_is_read_or_refused(
+        n in 0..KEYS.len(),
+        value in prop_oneof![
+            any::<i64>().prop_map(|value| value.to_string()),
+            any::<bool>().prop_map(|value| value.to_string()),
+            "[ -~]{0,20}".prop_map(|text| toml::Value::from(text).to_string()),
+            "[0-9]{1,20} ?(h|m|s|ms|us|M|k|MiB|GiB|Gbit/s)?".prop_map(|text| toml::Value::from(text).to_string()),
+            Just("[]".to_owned()), Just("[1, 'a', {}]".to_owned()), Just("{}".to_owned()),
+        ],
+    ) {
+        let (section, name) = KEYS[n].path.rsplit_once('.').expect("a section");
+        let heading = match section.strip_suffix("[]") {
+            Some(list) => format!("[[{list}]]"),
+            None => format!("[{section}]"),
+        };
+        if let Ok(settings) = parse(&format!("{heading}\n{name} = {value}"), "f.toml") {
+            // What was accepted is usable as it is: it says itself in words that are accepted.
+            if !effective(&settings).contains("***") {
+                prop_assert_eq!(parse(&effective(&settings), "f.toml"), Ok(settings));
+            }
+        }
+    }
+}

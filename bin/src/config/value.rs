@@ -1,0 +1,616 @@
+//! How a value is written: one [`Kind`] for each way, with the bounds it keeps.
+//!
+//! The same kinds read a file and the environment, and write the sample and what is effective.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::Ports;
+use super::fault::printable;
+
+/// A value as it was written.
+#[derive(Clone, Copy)]
+pub(super) enum Value<'a> {
+    /// In a file.
+    Toml(&'a Spanned<DeValue<'a>>),
+    /// In an environment variable: texts and numbers as they are, lists with commas.
+    Variable(&'a str),
+}
+
+/// Why a value cannot be used.
+pub(super) struct Wrong {
+    /// Which element of a list it is about.
+    pub(super) element: Option<usize>,
+    /// Where in the file that element stands, in bytes.
+    pub(super) offset: Option<usize>,
+    pub(super) wrong: String,
+    pub(super) right: String,
+}
+
+impl Wrong {
+    pub(super) fn new(wrong: impl Into<String>, right: impl Into<String>) -> Self {
+        Wrong { element: None, offset: None, wrong: wrong.into(), right: right.into() }
+    }
+}
+
+impl<'a> Value<'a> {
+    fn text(self, right: &str) -> Result<&'a str, Wrong> {
+        match self {
+            Value::Variable(text) => Ok(text),
+            Value::Toml(value) => value.get_ref().as_str().ok_or_else(|| self.is_a("text", right)),
+        }
+    }
+
+    fn integer(self, right: &str) -> Result<u64, Wrong> {
+        let (digits, radix) = match self {
+            Value::Variable(text) => (text, 10),
+            Value::Toml(value) => match value.get_ref() {
+                DeValue::Integer(integer) => (integer.as_str(), integer.radix()),
+                _ => return Err(self.is_a("a whole number", right)),
+            },
+        };
+        u64::from_str_radix(digits, radix)
+            .map_err(|_| Wrong::new(format!("`{}` is not a number from 0 up", printable(digits)), right))
+    }
+
+    fn list(self, right: &str) -> Result<Vec<Value<'a>>, Wrong> {
+        match self {
+            Value::Variable(text) => {
+                Ok(text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(Value::Variable).collect())
+            }
+            Value::Toml(value) => match value.get_ref().as_array() {
+                Some(array) => Ok(array.iter().map(Value::Toml).collect()),
+                None => Err(self.is_a("a list", right)),
+            },
+        }
+    }
+
+    fn offset(self) -> Option<usize> {
+        match self {
+            Value::Toml(value) => Some(value.span().start),
+            Value::Variable(_) => None,
+        }
+    }
+
+    fn is_a(self, wanted: &str, right: &str) -> Wrong {
+        let found = match self {
+            Value::Toml(value) => value.get_ref().type_str(),
+            Value::Variable(_) => "text",
+        };
+        Wrong::new(format!("is of type {found} where {wanted} is wanted"), right)
+    }
+}
+
+/// One way of writing a `V`.
+pub(super) trait Kind<V> {
+    /// Reads and checks a value.
+    fn read(&self, value: Value<'_>) -> Result<V, Wrong>;
+    /// The value in TOML, so that reading it gives the same again (but for [`Secret`]s, which are never shown).
+    fn show(&self, value: &V) -> String;
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+/// A whole number within these bounds.
+pub(super) struct Count(pub(super) u64, pub(super) u64);
+
+impl<V> Kind<V> for Count
+where
+    V: Copy + TryFrom<u64>,
+    u64: TryFrom<V>,
+{
+    fn read(&self, value: Value<'_>) -> Result<V, Wrong> {
+        let Count(least, most) = self;
+        let right = format!("write a whole number from {least} to {most}");
+        let count = value.integer(&right)?;
+        if count < *least || count > *most {
+            return Err(Wrong::new(format!("{count} is out of bounds"), right));
+        }
+        V::try_from(count).map_err(|_| Wrong::new(format!("{count} is out of bounds"), right))
+    }
+
+    fn show(&self, value: &V) -> String {
+        u64::try_from(*value).unwrap_or(u64::MAX).to_string()
+    }
+}
+
+/// A length of time within these bounds, such as "2s", "100ms" or "1m30s".
+pub(super) struct Span(pub(super) Duration, pub(super) Duration);
+
+const SPAN_UNITS: [(&str, u64); 5] =
+    [("h", 3_600_000_000), ("m", 60_000_000), ("s", 1_000_000), ("ms", 1000), ("us", 1)];
+const SPAN_RIGHT: &str = r#"write numbers with h, m, s, ms or us, such as "2s", "100ms" or "1m30s""#;
+
+impl Kind<Duration> for Span {
+    fn read(&self, value: Value<'_>) -> Result<Duration, Wrong> {
+        let text = value.text(SPAN_RIGHT)?;
+        let span = parse_span(text)
+            .ok_or_else(|| Wrong::new(format!("\"{}\" is not a length of time", printable(text)), SPAN_RIGHT))?;
+        let Span(least, most) = self;
+        if span < *least || span > *most {
+            let wrong = format!("{} is too {}", show_span(span), if span < *least { "short" } else { "long" });
+            return Err(Wrong::new(wrong, format!("write {} to {}", show_span(*least), show_span(*most))));
+        }
+        Ok(span)
+    }
+
+    fn show(&self, value: &Duration) -> String {
+        quoted(&show_span(*value))
+    }
+}
+
+fn parse_span(text: &str) -> Option<Duration> {
+    let mut rest = text.trim();
+    if rest.is_empty() {
+        return None;
+    }
+    let mut micros: u64 = 0;
+    while !rest.is_empty() {
+        let (number, after) = leading_number(rest)?;
+        let letters = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(letters);
+        let (_, scale) = SPAN_UNITS.iter().find(|(name, _)| *name == unit)?;
+        micros = micros.checked_add(number.checked_mul(*scale)?)?;
+        rest = next.trim_start();
+    }
+    Some(Duration::from_micros(micros))
+}
+
+/// `span` as people write it; whole microseconds.
+pub(super) fn show_span(span: Duration) -> String {
+    let mut micros = u64::try_from(span.as_micros()).unwrap_or(u64::MAX);
+    if micros == 0 {
+        return String::from("0s");
+    }
+    let mut text = String::new();
+    for (unit, scale) in SPAN_UNITS {
+        if micros >= scale {
+            text.push_str(&format!("{}{unit}", micros / scale));
+            micros %= scale;
+        }
+    }
+    text
+}
+
+/// A number and what stands behind it.
+fn leading_number(text: &str) -> Option<(u64, &str)> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, after) = text.split_at(digits);
+    Some((number.parse().ok()?, after.trim_start()))
+}
+
+fn parse_scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let (number, unit) = leading_number(text.trim())?;
+    let (_, scale) = units.iter().find(|(name, _)| *name == unit)?;
+    number.checked_mul(*scale)
+}
+
+/// The number with the first unit that leaves a whole number; units stand with the largest of each value first.
+fn show_scaled(value: u64, units: &[(&str, u64)]) -> String {
+    let (unit, scale) =
+        units.iter().find(|(_, scale)| value >= *scale && value.is_multiple_of(*scale)).unwrap_or(&("", 1));
+    format!("{} {unit}", value / scale).trim_end().to_owned()
+}
+
+/// A number of bytes within these bounds, such as "16 MiB".
+pub(super) struct Size(pub(super) u64, pub(super) u64);
+
+const SIZE_UNITS: [(&str, u64); 9] = [
+    ("GiB", 1 << 30),
+    ("MiB", 1 << 20),
+    ("KiB", 1 << 10),
+    ("B", 1),
+    ("GB", 1_000_000_000),
+    ("MB", 1_000_000),
+    ("kB", 1000),
+    ("KB", 1000),
+    ("", 1),
+];
+
+impl<V> Kind<V> for Size
+where
+    V: Copy + TryFrom<u64>,
+    u64: TryFrom<V>,
+{
+    fn read(&self, value: Value<'_>) -> Result<V, Wrong> {
+        let Size(least, most) = self;
+        let right = format!(
+            r#"write {} to {} with a unit, such as "16 KiB" or "4 MiB""#,
+            show_scaled(*least, &SIZE_UNITS),
+            show_scaled(*most, &SIZE_UNITS)
+        );
+        read_scaled(value, "size", &right, *least..=*most, &SIZE_UNITS)
+    }
+
+    fn show(&self, value: &V) -> String {
+        quoted(&show_scaled(u64::try_from(*value).unwrap_or(u64::MAX), &SIZE_UNITS))
+    }
+}
+
+/// A number of bits per second within these bounds, such as "4M" or "4 Mbit/s".
+pub(super) struct Rate(pub(super) u64, pub(super) u64);
+
+const RATE_UNITS: [(&str, u64); 8] = [
+    ("Gbit/s", 1_000_000_000),
+    ("Mbit/s", 1_000_000),
+    ("kbit/s", 1000),
+    ("bit/s", 1),
+    ("G", 1_000_000_000),
+    ("M", 1_000_000),
+    ("k", 1000),
+    ("", 1),
+];
+
+impl Kind<u64> for Rate {
+    fn read(&self, value: Value<'_>) -> Result<u64, Wrong> {
+        let Rate(least, most) = self;
+        let right = format!(
+            r#"write {} to {}, such as "4M" or "800 kbit/s""#,
+            show_scaled(*least, &RATE_UNITS),
+            show_scaled(*most, &RATE_UNITS)
+        );
+        read_scaled(value, "bit rate", &right, *least..=*most, &RATE_UNITS)
+    }
+
+    fn show(&self, value: &u64) -> String {
+        quoted(&show_scaled(*value, &RATE_UNITS))
+    }
+}
+
+fn read_scaled<V: TryFrom<u64>>(
+    value: Value<'_>,
+    what: &str,
+    right: &str,
+    bounds: std::ops::RangeInclusive<u64>,
+    units: &[(&str, u64)],
+) -> Result<V, Wrong> {
+    let text = value.text(right)?;
+    let number = parse_scaled(text, units)
+        .ok_or_else(|| Wrong::new(format!("\"{}\" is not a {what}", printable(text)), right))?;
+    let out = || Wrong::new(format!("\"{}\" is out of bounds", printable(text)), right);
+    if !bounds.contains(&number) {
+        return Err(out());
+    }
+    V::try_from(number).map_err(|_| out())
+}
+
+/// One of these words.
+pub(super) struct Words<V: 'static>(pub(super) &'static [(&'static str, V)]);
+
+impl<V: Copy + PartialEq> Kind<V> for Words<V> {
+    fn read(&self, value: Value<'_>) -> Result<V, Wrong> {
+        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("\"{word}\"")).collect();
+        let right = format!("write {}", words.join(" or "));
+        let text = value.text(&right)?;
+        let known = self.0.iter().find(|(word, _)| *word == text);
+        known
+            .map(|(_, value)| *value)
+            .ok_or_else(|| Wrong::new(format!("\"{}\" is not known here", printable(text)), right))
+    }
+
+    fn show(&self, value: &V) -> String {
+        quoted(self.0.iter().find(|(_, known)| known == value).map_or("", |(word, _)| word))
+    }
+}
+
+/// A list of at least and at most so many of one kind.
+pub(super) struct List<K>(pub(super) K, pub(super) usize, pub(super) usize);
+
+impl<V, K: Kind<V>> Kind<Vec<V>> for List<K> {
+    fn read(&self, value: Value<'_>) -> Result<Vec<V>, Wrong> {
+        let List(kind, least, most) = self;
+        let right = format!("write a list of {least} to {most}, in brackets");
+        let elements = value.list(&right)?;
+        if elements.len() < *least || elements.len() > *most {
+            return Err(Wrong::new(format!("has {} elements", elements.len()), right));
+        }
+        let read = |(n, element): (usize, Value<'_>)| {
+            kind.read(element).map_err(|wrong| Wrong { element: Some(n), offset: element.offset(), ..wrong })
+        };
+        elements.into_iter().enumerate().map(read).collect()
+    }
+
+    fn show(&self, value: &Vec<V>) -> String {
+        let elements: Vec<String> = value.iter().map(|element| self.0.show(element)).collect();
+        format!("[{}]", elements.join(", "))
+    }
+}
+
+/// An IP address with a port.
+pub(super) struct Listener;
+
+impl Kind<SocketAddr> for Listener {
+    fn read(&self, value: Value<'_>) -> Result<SocketAddr, Wrong> {
+        let right = r#"write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#;
+        let text = value.text(right)?;
+        text.parse().map_err(|_| Wrong::new(format!("\"{}\" is not an IP address with a port", printable(text)), right))
+    }
+
+    fn show(&self, value: &SocketAddr) -> String {
+        quoted(&value.to_string())
+    }
+}
+
+/// An IP address.
+pub(super) struct Address;
+
+impl Kind<IpAddr> for Address {
+    fn read(&self, value: Value<'_>) -> Result<IpAddr, Wrong> {
+        let right = r#"write one such as "192.0.2.7" or "2001:db8::7""#;
+        let text = value.text(right)?;
+        text.parse().map_err(|_| Wrong::new(format!("\"{}\" is not an IP address", printable(text)), right))
+    }
+
+    fn show(&self, value: &IpAddr) -> String {
+        quoted(&value.to_string())
+    }
+}
+
+/// "FIRST-LAST", or "" for whatever the system gives.
+pub(super) struct PortRange;
+
+impl Kind<Option<Ports>> for PortRange {
+    fn read(&self, value: Value<'_>) -> Result<Option<Ports>, Wrong> {
+        let right = r#"write "FIRST-LAST" with ports from 1024 to 65535, such as "20000-20100", or "" for any"#;
+        let text = value.text(right)?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let port = |part: &str| part.trim().parse().ok().filter(|port| *port >= 1024);
+        let ports =
+            text.split_once('-').and_then(|(first, last)| Some(Ports { first: port(first)?, last: port(last)? }));
+        match ports {
+            None => Err(Wrong::new(format!("\"{}\" is not a range of ports", printable(text)), right)),
+            Some(Ports { first, last }) if first > last => {
+                Err(Wrong::new(format!("{first} is greater than {last}"), right))
+            }
+            ports => Ok(ports),
+        }
+    }
+
+    fn show(&self, value: &Option<Ports>) -> String {
+        quoted(&value.map_or_else(String::new, |ports| format!("{}-{}", ports.first, ports.last)))
+    }
+}
+
+/// The path of a file, or "" for none.
+pub(super) struct File;
+
+impl Kind<PathBuf> for File {
+    fn read(&self, value: Value<'_>) -> Result<PathBuf, Wrong> {
+        let right = r#"write the path of a file, such as "/etc/holdfast/cert.pem""#;
+        let text = value.text(right)?;
+        if text.contains('\0') {
+            return Err(Wrong::new("holds a zero byte", right));
+        }
+        Ok(PathBuf::from(text))
+    }
+
+    fn show(&self, value: &PathBuf) -> String {
+        quoted(&value.to_string_lossy())
+    }
+}
+
+/// The last part of an endpoint's path.
+pub(super) struct Name;
+
+impl Kind<String> for Name {
+    fn read(&self, value: Value<'_>) -> Result<String, Wrong> {
+        let right = "write 1 to 64 of A–Z a–z 0–9 - _ . , not starting with a dot";
+        let text = value.text(right)?;
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        // A name that starts with a dot could be `.` or `..`, which clients resolve away (RFC 3986 §5.2.4).
+        if text.is_empty() || text.len() > 64 || text.starts_with('.') || !text.chars().all(fits) {
+            return Err(Wrong::new(format!("\"{}\" cannot be a part of a URL's path", printable(text)), right));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn show(&self, value: &String) -> String {
+        quoted(value)
+    }
+}
+
+/// Something that is neither shown nor repeated in messages. Fit for a bearer token (RFC 6750 §2.1, `b64token`).
+pub(super) struct Secret;
+
+impl Kind<String> for Secret {
+    fn read(&self, value: Value<'_>) -> Result<String, Wrong> {
+        let right = "write 1 to 256 of A–Z a–z 0–9 - . _ ~ + / and = at the end";
+        let text = value.text(right)?;
+        let body = text.trim_end_matches('=');
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | '+' | '/');
+        if body.is_empty() || text.len() > 256 || !body.chars().all(fits) {
+            return Err(Wrong::new("cannot be sent as a bearer token", right));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn show(&self, _: &String) -> String {
+        quoted("***")
+    }
+}
+
+/// Printable text that goes into a quoted string of a header.
+pub(super) struct Text;
+
+impl Kind<String> for Text {
+    fn read(&self, value: Value<'_>) -> Result<String, Wrong> {
+        let right = "write up to 256 printable ASCII characters, without \" and \\";
+        let text = value.text(right)?;
+        let fits = |c: char| (' '..='~').contains(&c) && !matches!(c, '"' | '\\');
+        if text.len() > 256 || !text.chars().all(fits) {
+            return Err(Wrong::new("cannot stand in a header", right));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn show(&self, value: &String) -> String {
+        quoted(value)
+    }
+}
+
+/// A text that is not shown.
+pub(super) struct Password;
+
+impl Kind<String> for Password {
+    fn read(&self, value: Value<'_>) -> Result<String, Wrong> {
+        Text.read(value)
+    }
+
+    fn show(&self, value: &String) -> String {
+        quoted(if value.is_empty() { "" } else { "***" })
+    }
+}
+
+/// A STUN or TURN server (RFC 7064, RFC 7065).
+pub(super) struct IceUrl;
+
+impl Kind<String> for IceUrl {
+    fn read(&self, value: Value<'_>) -> Result<String, Wrong> {
+        let right = r#"write such as "stun:192.0.2.7:3478" or "turn:turn.example.org:3478?transport=udp""#;
+        let text = value.text(right)?;
+        let wrong = || Wrong::new(format!("\"{}\" is not the URL of a STUN or TURN server", printable(text)), right);
+        let (scheme, rest) = text.split_once(':').ok_or_else(wrong)?;
+        let (authority, transport) = match rest.split_once("?transport=") {
+            Some((authority, transport)) => (authority, Some(transport)),
+            None => (rest, None),
+        };
+        let may = match transport {
+            None => matches!(scheme, "stun" | "stuns" | "turn" | "turns"),
+            Some(transport) => matches!(scheme, "turn" | "turns") && matches!(transport, "udp" | "tcp"),
+        };
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+        // The `url` crate knows no host in a `stun:` URL, but it knows what a host is.
+        let hosted = url::Url::parse(&format!("http://{authority}/")).is_ok_and(|url| url.has_host());
+        if !may || text.len() > 256 || !authority.chars().all(fits) || !hosted {
+            return Err(wrong());
+        }
+        Ok(text.to_owned())
+    }
+
+    fn show(&self, value: &String) -> String {
+        quoted(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn read<V, K: Kind<V>>(kind: &K, text: &str) -> Option<V> {
+        kind.read(Value::Variable(text)).ok()
+    }
+
+    const ANY: Span = Span(Duration::ZERO, Duration::MAX);
+
+    #[test]
+    fn lengths_of_time() {
+        let micros = |text| read(&ANY, text).map(|span| span.as_micros());
+        assert_eq!(micros("2s"), Some(2_000_000));
+        assert_eq!(micros("100ms"), Some(100_000));
+        assert_eq!(micros("1m30s"), Some(90_000_000));
+        assert_eq!(micros("1h 5 ms"), Some(3_600_005_000));
+        assert_eq!(micros("0s"), Some(0));
+        for bad in
+            ["", " ", "2", "s", "2 parsecs", "-2s", "1.5s", "2S", "99999999999999999999s", "18446744073709551615h"]
+        {
+            assert_eq!(micros(bad), None, "{bad}");
+        }
+        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "9ms").is_none());
+        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "1001ms").is_none());
+        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "10ms").is_some());
+    }
+
+    #[test]
+    fn sizes_and_rates() {
+        let size = |text| read::<u64, _>(&Size(0, u64::MAX), text);
+        assert_eq!(size("16MiB"), Some(16 << 20));
+        assert_eq!(size("256 KiB"), Some(256 << 10));
+        assert_eq!(size("5 MB"), Some(5_000_000));
+        assert_eq!(size("17"), Some(17));
+        assert_eq!(size("16 mib"), None);
+        assert_eq!(size("99999999999 GiB"), None);
+        let rate = |text| read::<u64, _>(&Rate(0, u64::MAX), text);
+        assert_eq!(rate("4M"), Some(4_000_000));
+        assert_eq!(rate("4 Mbit/s"), Some(4_000_000));
+        assert_eq!(rate("800k"), Some(800_000));
+        assert_eq!(rate("1.5M"), None);
+        assert_eq!(read::<u64, _>(&Size(1024, 2048), "2049"), None);
+        assert_eq!(read::<u64, _>(&Rate(1024, 2048), "1023"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_shown_reads_the_same(micros in any::<u64>(), bytes in any::<u64>()) {
+            let span = Duration::from_micros(micros);
+            prop_assert_eq!(parse_span(&show_span(span)), Some(span));
+            prop_assert_eq!(parse_scaled(&show_scaled(bytes, &SIZE_UNITS), &SIZE_UNITS), Some(bytes));
+            prop_assert_eq!(parse_scaled(&show_scaled(bytes, &RATE_UNITS), &RATE_UNITS), Some(bytes));
+        }
+    }
+
+    #[test]
+    fn names_are_parts_of_a_path() {
+        for good in ["live", "a", "A-b_c.9", &"x".repeat(64)] {
+            assert!(read(&Name, good).is_some(), "{good}");
+        }
+        for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ü", "a%20", &"x".repeat(65)] {
+            assert!(read(&Name, bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_bearer_tokens_and_never_repeated() {
+        assert!(read(&Secret, "abc.DEF-123_~+/==").is_some());
+        for bad in ["", "=", "hunter 2", "hunter=2", "hunter\n2", "hünter2", &"hunter2".repeat(40)] {
+            let wrong = Secret.read(Value::Variable(bad)).expect_err("refused");
+            assert!(!format!("{}{}", wrong.wrong, wrong.right).contains("nter"), "{bad}");
+        }
+        assert_eq!(Secret.show(&String::from("hunter2")), "\"***\"");
+        assert_eq!(Password.show(&String::from("hunter2")), "\"***\"");
+    }
+
+    #[test]
+    fn addresses_of_ice_servers() {
+        for good in [
+            "stun:192.0.2.7",
+            "stun:[2001:db8::1]:3478",
+            "turn:t.example.org:3478?transport=udp",
+            "turns:t.example.org",
+        ] {
+            assert!(read(&IceUrl, good).is_some(), "{good}");
+        }
+        let bad = [
+            "",
+            "stun:",
+            "stun",
+            "http://x",
+            "stun:x?transport=udp",
+            "turn:x?transport=sctp",
+            "stun:a/b",
+            "stun:a:99999",
+            "turn:u@h",
+        ];
+        for bad in bad {
+            assert!(read(&IceUrl, bad).is_none(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn ranges_of_ports() {
+        assert_eq!(read(&PortRange, "20000-20100"), Some(Some(Ports { first: 20000, last: 20100 })));
+        assert_eq!(read(&PortRange, ""), Some(None));
+        for bad in ["20000", "20100-20000", "80-90", "1-70000", "a-b", "-"] {
+            assert_eq!(read(&PortRange, bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The program's parts.
+//!
+//! | room | question it answers |
+//! |---|---|
+//! | [`cli`] | what was asked for? |
+//! | [`config`] | what was configured, and what is wrong with it? |
+//! | [`run`] | how does the edge start and stop? |
+//! | [`log`] | how are people told? |
+#![forbid(unsafe_code)]
+
+pub mod cli;
+pub mod config;
+pub mod log;
+pub mod run;

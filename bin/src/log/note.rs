@@ -1,0 +1,214 @@
+//! The core's notes in words: who, where, what happened, what to do.
+
+use holdfast_core::input::{EndReason, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
+use tracing::Level;
+
+/// A note in words, with its parts for programs.
+pub(super) struct Told<'n> {
+    pub(super) level: Level,
+    pub(super) sentence: String,
+    pub(super) endpoint: Option<&'n str>,
+    pub(super) slot: Option<u32>,
+    pub(super) session: Option<SessionId>,
+    pub(super) reason: Option<&'static str>,
+    pub(super) viewer: Option<ViewerId>,
+}
+
+impl Told<'_> {
+    fn new(level: Level, sentence: String) -> Self {
+        Told { level, sentence, endpoint: None, slot: None, session: None, reason: None, viewer: None }
+    }
+}
+
+/// Puts a note into words. People count slots from 1, as the addresses of their feeds do.
+pub(super) fn tell(note: &Note) -> Told<'_> {
+    match note {
+        Note::SessionStarted { endpoint, slot, session, waited } => {
+            let slot = slot + 1;
+            let waited =
+                if *waited == 0 { String::new() } else { format!(" after it had waited {}", seconds(*waited)) };
+            let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} was let in{waited}");
+            Told {
+                endpoint: Some(endpoint),
+                slot: Some(slot),
+                session: Some(*session),
+                ..Told::new(Level::INFO, sentence)
+            }
+        }
+        Note::SessionEnded { endpoint, slot, session, reason, lasted, silent } => {
+            let slot = slot + 1;
+            let (level, what) = ended(*reason, seconds(*lasted), *silent);
+            let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} {what}");
+            Told {
+                endpoint: Some(endpoint),
+                slot: Some(slot),
+                session: Some(*session),
+                reason: Some(reason.as_str()),
+                ..Told::new(level, sentence)
+            }
+        }
+        Note::OfferRefused { endpoint, reason, waited } => {
+            let (level, why) = refused(*reason);
+            let waited = if *waited == 0 { String::new() } else { format!(" after {}", seconds(*waited)) };
+            let sentence = format!("endpoint \"{endpoint}\": a publisher was refused{waited}: {why}");
+            Told { endpoint: Some(endpoint), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
+        }
+        Note::SlotStalled { endpoint, slot, session, stalled } => {
+            let slot = slot + 1;
+            let sentence = format!(
+                "endpoint \"{endpoint}\" slot {slot}: session {session} delivers, but nothing has come out of its slot for {}: \
+                 the fault is on this side, the slot's chain is built anew",
+                seconds(*stalled)
+            );
+            Told {
+                endpoint: Some(endpoint),
+                slot: Some(slot),
+                session: Some(*session),
+                ..Told::new(Level::ERROR, sentence)
+            }
+        }
+        Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
+            let (level, why) = viewer_ended(*reason);
+            let sentence = format!(
+                "feed {feed}: viewer {viewer} {why}, after {} and {} kB",
+                seconds(*lasted),
+                sent.div_ceil(1000)
+            );
+            Told { viewer: Some(*viewer), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
+        }
+        Note::Draining { sessions, viewers } => Told::new(
+            Level::INFO,
+            format!("stopping: nobody new comes in; {sessions} sessions and {viewers} viewers are ended"),
+        ),
+    }
+}
+
+fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
+    let silence = match silent {
+        Some(silent) => format!("nothing had come from it for {}", seconds(silent)),
+        None => String::from("it never sent any media"),
+    };
+    match reason {
+        EndReason::Deleted => (Level::INFO, format!("ended by its publisher after {lasted}")),
+        EndReason::Bye | EndReason::DtlsClosed => (Level::INFO, format!("closed by its publisher after {lasted}")),
+        EndReason::ClientGone => (Level::INFO, String::from("dropped: its client hung up before it had an answer")),
+        EndReason::Kicked => (Level::INFO, format!("ended by an operator after {lasted}")),
+        EndReason::Shutdown => (Level::INFO, format!("ended after {lasted}: the program stops")),
+        EndReason::NegotiationFailed => {
+            (Level::WARN, String::from("dropped: no session could be negotiated from its offer; the answer said why"))
+        }
+        EndReason::IceFailed => {
+            (Level::WARN, format!("lost after {lasted}: its network path failed, {silence}; it may come back at once"))
+        }
+        EndReason::Inactive => {
+            (Level::WARN, format!("ended after {lasted}: {silence}, which is `inactivity_timeout`; its slot is free"))
+        }
+        EndReason::SetupTimeout => (
+            Level::WARN,
+            format!(
+                "ended after {lasted}: no media ever came, for which it had `setup_timeout`; see whether UDP from its \
+                 publisher reaches the addresses and ports of [ice]"
+            ),
+        ),
+        EndReason::Displaced => {
+            (Level::WARN, format!("displaced after {lasted}: {silence} and another publisher asked for the slot"))
+        }
+    }
+}
+
+fn refused(reason: RefuseReason) -> (Level, &'static str) {
+    match reason {
+        RefuseReason::HolderLive => (Level::INFO, "the publisher that holds the slot is alive"),
+        RefuseReason::HolderNegotiating => (Level::INFO, "the publisher that holds the slot is just connecting"),
+        RefuseReason::HolderWithoutAudio => (
+            Level::INFO,
+            "the publisher that holds the slot never sent audio, so its silence proves nothing; end it by hand if it is gone",
+        ),
+        RefuseReason::TakeoverTimeout => {
+            (Level::WARN, "whether the slot's holder lives could not be decided within `takeover_wait`")
+        }
+        RefuseReason::TooManyWaiting => (Level::WARN, "too many others wait for the same slots"),
+        RefuseReason::NegotiationFailed => (Level::WARN, "no session could be negotiated from its offer"),
+        RefuseReason::Draining => (Level::INFO, "the program stops"),
+        RefuseReason::TooManyViewers => (Level::WARN, "the feed has as many viewers as `live.viewers` allows"),
+        RefuseReason::NotFound => (Level::INFO, "there is no such endpoint"),
+    }
+}
+
+fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
+    match reason {
+        ViewerEnd::Left => (Level::DEBUG, "left"),
+        ViewerEnd::Slow => (
+            Level::INFO,
+            "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
+        ),
+        ViewerEnd::Idle => (Level::INFO, "was ended: nobody published for `live.idle`"),
+        ViewerEnd::Shutdown => (Level::DEBUG, "was ended: the program stops"),
+    }
+}
+
+/// Microseconds as seconds with one decimal, rounded.
+fn seconds(micros: u64) -> String {
+    let tenths = micros.saturating_add(50_000) / 100_000;
+    format!("{}.{} s", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_core::id::Id;
+
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_rounded_to_tenths() {
+        assert_eq!(seconds(0), "0.0 s");
+        assert_eq!(seconds(2_049_999), "2.0 s");
+        assert_eq!(seconds(2_050_000), "2.1 s");
+        assert_eq!(seconds(u64::MAX), seconds(u64::MAX - 1));
+    }
+
+    #[test]
+    fn every_end_and_every_refusal_has_words_of_its_own() {
+        let mut words: Vec<String> =
+            EndReason::ALL.iter().map(|reason| ended(*reason, String::from("1.0 s"), Some(2)).1).collect();
+        words.sort();
+        words.dedup();
+        // RTCP's goodbye and DTLS's are one thing to an operator.
+        assert_eq!(words.len(), EndReason::ALL.len() - 1);
+        let mut words: Vec<&str> = RefuseReason::ALL.iter().map(|reason| refused(*reason).1).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), RefuseReason::ALL.len());
+    }
+
+    #[test]
+    fn a_wait_is_told_only_where_there_was_one() {
+        let started = |waited| Note::SessionStarted {
+            endpoint: String::from("live"),
+            slot: 1,
+            session: Id::from_parts(4, 0),
+            waited,
+        };
+        assert_eq!(tell(&started(0)).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
+        let waited = started(2_000_000);
+        assert_eq!(
+            tell(&waited).sentence,
+            "endpoint \"live\" slot 2: session 4.0 was let in after it had waited 2.0 s"
+        );
+        assert_eq!(tell(&waited).slot, Some(2));
+    }
+
+    #[test]
+    fn a_session_without_media_is_not_said_to_have_fallen_silent() {
+        let (_, words) = ended(EndReason::IceFailed, String::from("9.0 s"), None);
+        assert!(words.contains("it never sent any media"), "{words}");
+    }
+
+    #[test]
+    fn what_goes_on_all_day_is_not_a_warning() {
+        let level = |reason| viewer_ended(reason).0;
+        assert_eq!((level(ViewerEnd::Left), level(ViewerEnd::Slow)), (Level::DEBUG, Level::INFO));
+        assert_eq!(ended(EndReason::Deleted, String::new(), None).0, Level::INFO);
+        assert_eq!(refused(RefuseReason::HolderLive).0, Level::INFO);
+    }
+}

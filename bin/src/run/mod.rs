@@ -1,0 +1,144 @@
+//! How the edge starts and stops.
+//!
+//! In this order: certificates, GStreamer with a trial session, listeners; then the service manager and people are told
+//! that it is ready. Whoever connects from then on is served at full speed.
+
+mod parts;
+mod welcome;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use holdfast_core::input::Note;
+use holdfast_io::gst::{GstError, Sessions};
+use holdfast_io::media::{MediaCommand, MediaEvent};
+use holdfast_io::net::tls::{self, TlsError};
+use holdfast_io::net::{Clock, Driver, Kernel, Media, Parts, Report};
+use holdfast_io::server::Server;
+use sd_notify::NotifyState;
+use tracing::{error, info, warn};
+
+use crate::config::{Format, Settings};
+use crate::log;
+use parts::Epoch;
+
+/// Why the edge could not start, or go on.
+#[derive(Debug)]
+pub enum Stopped {
+    /// The listeners cannot speak TLS.
+    Tls(TlsError),
+    /// There is no WebRTC on this machine.
+    Media(GstError),
+    /// An address cannot be listened on.
+    Listen(SocketAddr, io::Error),
+    /// The kernel refused what nothing goes without.
+    Kernel(io::Error),
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stopped::Tls(error) => write!(f, "[http.tls]: {error}"),
+            Stopped::Media(error) => write!(f, "{error}"),
+            Stopped::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => write!(
+                f,
+                "cannot listen on {address}: another program does, maybe another Holdfast; stop it, or set another `listen` \
+                 in [http] (or HOLDFAST_HTTP_LISTEN)"
+            ),
+            Stopped::Listen(address, error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                write!(f, "cannot listen on {address}: {error}; ports below 1024 take CAP_NET_BIND_SERVICE or root")
+            }
+            Stopped::Listen(address, error) => {
+                write!(f, "cannot listen on {address}: {error}; see `listen` in [http]")
+            }
+            Stopped::Kernel(error) => write!(f, "the system refuses an event loop: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Runs the edge until SIGTERM or SIGINT, then drains: nobody new comes in, and everybody is ended within 5 s.
+///
+/// # Errors
+/// [`Stopped`]
+pub fn run(settings: &Settings) -> Result<(), Stopped> {
+    for warning in settings.warnings() {
+        warn!("{warning}");
+    }
+    let secured = settings.http.tls.as_ref().map(|files| tls::load(&files.cert, &files.key)).transpose();
+    let secured = secured.map_err(Stopped::Tls)?;
+
+    let (epoch, clock) = (Epoch { monotonic: Instant::now(), wall: SystemTime::now() }, Clock::start());
+    let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
+    kernel.handle_signals().map_err(Stopped::Kernel)?;
+    let waker = kernel.waker();
+    // The only way for a wake-up to fail is a full pipe, which wakes all the same.
+    let wake = Arc::new(move || drop(waker.wake()));
+    let sessions = Sessions::new(parts::media(settings, &epoch, wake)).map_err(Stopped::Media)?;
+
+    let mut listening = Vec::new();
+    for address in &settings.http.listen {
+        listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
+    }
+    let server =
+        Server::new(settings.core.clone(), parts::server(settings, &epoch, &sessions), Box::new(parts::entropy));
+    let mut driver = Driver::new(Parts {
+        sys: kernel,
+        listeners: vec![secured; listening.len()],
+        server,
+        media: WebRtc(sessions),
+        report: reporter(settings.log.format),
+    });
+    ready(settings, &listening);
+    driver.run().map(drop).map_err(Stopped::Kernel)
+}
+
+/// WebRTC sessions as the driver's media side.
+struct WebRtc(Sessions);
+
+impl Media for WebRtc {
+    fn command(&mut self, command: MediaCommand) {
+        self.0.command(command);
+    }
+
+    fn poll(&mut self) -> Option<MediaEvent> {
+        self.0.poll()
+    }
+}
+
+fn ready(settings: &Settings, listening: &[SocketAddr]) {
+    let welcome = welcome::welcome(settings, listening);
+    // Nobody need read it.
+    let _ = io::stdout().write_all(welcome.as_bytes());
+    let origins: Vec<String> = listening.iter().map(|address| welcome::origin(settings, *address)).collect();
+    info!("ready: Holdfast {} listens on {}", env!("CARGO_PKG_VERSION"), origins.join(", "));
+    notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {}", origins.join(", ")))]);
+}
+
+/// Tells the service manager, where there is one.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(false, state) {
+        warn!("the service manager cannot be told how we are: {error}");
+    }
+}
+
+fn reporter(format: Format) -> Box<dyn FnMut(Report)> {
+    Box::new(move |report| match report {
+        Report::Note(note) => {
+            if matches!(note, Note::Draining { .. }) {
+                notify(&[NotifyState::Stopping]);
+            }
+            log::note(format, &note);
+        }
+        Report::AcceptFailing(reason) => error!(
+            "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \
+             ulimit -n) or lower `connections` in [http.limits]"
+        ),
+        Report::AcceptRecovered => info!("connections are accepted again"),
+        Report::CutShort(left) => warn!("stopped before {left} connections had ended in order"),
+    })
+}

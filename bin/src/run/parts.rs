@@ -1,0 +1,132 @@
+//! The configuration in the terms of those who move bytes.
+
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use holdfast_io::gst::{self, Sessions};
+use holdfast_io::server;
+use url::Url;
+
+use crate::config::{Audio, IceServer, Settings};
+
+/// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
+const QUEUE: usize = 16 * 1024;
+
+/// The beginning of time, as both clocks say it.
+pub(super) struct Epoch {
+    pub(super) monotonic: Instant,
+    pub(super) wall: SystemTime,
+}
+
+/// For GStreamer.
+pub(super) fn media(settings: &Settings, epoch: &Epoch, wake: Arc<dyn Fn() + Send + Sync>) -> gst::Options {
+    let servers = &settings.ice.servers;
+    gst::Options {
+        epoch: epoch.monotonic,
+        addresses: settings.ice_addresses(),
+        ports: settings.ice.ports.map(|ports| ports.first..=ports.last),
+        stun: servers.iter().filter(|server| server.url.starts_with("stun:")).find_map(with_authority),
+        turn: servers.iter().filter(|server| server.url.starts_with("turn")).filter_map(with_authority).collect(),
+        audio: match settings.media.audio {
+            Audio::Auto => gst::AudioCodec::Auto,
+            Audio::Aac => gst::AudioCodec::Aac,
+            Audio::Opus => gst::AudioCodec::Opus,
+        },
+        queue: QUEUE,
+        wake,
+    }
+}
+
+/// The URL of an ICE server as GStreamer wants it: `scheme://user:password@host:port?transport=…`, where RFC 7064 and
+/// RFC 7065 know neither the slashes nor a user.
+fn with_authority(server: &IceServer) -> Option<String> {
+    let (scheme, rest) = server.url.split_once(':')?;
+    let mut url = Url::parse(&format!("{scheme}://{rest}")).ok()?;
+    if url.port().is_none() {
+        let port = if scheme.ends_with('s') { 5349 } else { 3478 };
+        url.set_port(Some(port)).ok()?;
+    }
+    if !server.username.is_empty() {
+        url.set_username(&server.username).ok()?;
+        url.set_password(Some(&server.credential)).ok()?;
+    }
+    Some(url.into())
+}
+
+/// For connections and codecs.
+pub(super) fn server(settings: &Settings, epoch: &Epoch, sessions: &Sessions) -> server::Settings {
+    let limits = &settings.http.limits;
+    let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    server::Settings {
+        head: limits.head,
+        head_timeout: limits.head_timeout,
+        body_timeout: limits.body_timeout,
+        idle_timeout: limits.idle_timeout,
+        write_timeout: limits.write_timeout,
+        connections: limits.connections,
+        ice_servers: settings
+            .ice
+            .servers
+            .iter()
+            .map(|server| server::IceServer {
+                url: server.url.clone(),
+                username: given(&server.username),
+                credential: given(&server.credential),
+            })
+            .collect(),
+        api_tokens: settings.api.tokens.clone(),
+        audio: sessions.audio(),
+        epoch: epoch.wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        journal: false,
+    }
+}
+
+/// Unpredictable bytes, for the secret part of session URLs.
+pub(super) fn entropy() -> [u8; 16] {
+    let mut bytes = [0; 16];
+    // It can fail only before the system has gathered any entropy, which is over before programs start.
+    getrandom::fill(&mut bytes).expect("the system's random numbers are there");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn options(text: &str) -> gst::Options {
+        let epoch = Epoch { monotonic: Instant::now(), wall: UNIX_EPOCH };
+        media(&parse(text, "f.toml").expect("reads"), &epoch, Arc::new(|| {}))
+    }
+
+    #[test]
+    fn ice_servers_get_an_authority_for_gstreamer() {
+        let options = options(
+            "ice.servers = [
+                { url = 'turns:t.example.org', username = 'a:b', credential = 'p@ss/word' },
+                { url = 'stun:192.0.2.7' },
+                { url = 'turn:[2001:db8::1]:99?transport=tcp', username = 'u', credential = 'p' },
+                { url = 'stun:192.0.2.8:99' },
+            ]",
+        );
+        assert_eq!(options.stun.as_deref(), Some("stun://192.0.2.7:3478"));
+        assert_eq!(
+            options.turn,
+            ["turns://a%3Ab:p%40ss%2Fword@t.example.org:5349", "turn://u:p@[2001:db8::1]:99?transport=tcp"]
+        );
+    }
+
+    #[test]
+    fn media_gets_its_addresses_and_ports() {
+        let own = options("ice.ports = '2000-2100'\n[media]\naudio = 'opus'");
+        assert_eq!(own.ports, Some(2000..=2100));
+        assert_eq!(own.addresses, [std::net::IpAddr::from([127, 0, 0, 1])]);
+        assert_eq!(own.audio, gst::AudioCodec::Opus);
+        assert!(options("http.listen = ['0.0.0.0:80']").addresses.is_empty());
+    }
+
+    #[test]
+    fn entropy_does_not_repeat() {
+        assert_ne!(entropy(), entropy());
+    }
+}

@@ -1,0 +1,98 @@
+//! What people are told at the start.
+
+use std::fmt::Write;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::config::Settings;
+
+/// How many endpoints are spelled out.
+const SPELLED: usize = 5;
+
+/// Where it listens, and what to open.
+pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
+    let mut text = String::new();
+    for address in listening {
+        line(&mut text, format_args!("listening on {}", origin(settings, *address)));
+    }
+    let Some(first) = listening.first() else { return text };
+    let origin = origin(settings, reachable(*first));
+    for endpoint in settings.core.endpoints.iter().take(SPELLED) {
+        let name = &endpoint.name;
+        line(&mut text, format_args!("\nendpoint {name}"));
+        line(&mut text, format_args!("  publish  {origin}/publish/{name}   from a browser"));
+        line(&mut text, format_args!("           {origin}/whip/{name}   WHIP, such as OBS or GStreamer"));
+        line(&mut text, format_args!("  watch    {origin}/live/{name}.ts   VLC, mpv, ffplay"));
+        if endpoint.slots > 1 {
+            let last = endpoint.slots;
+            line(&mut text, format_args!("           {origin}/live/{name}/2.ts … /{last}.ts   its other slots"));
+        }
+    }
+    if settings.core.endpoints.len() > SPELLED {
+        line(&mut text, format_args!("\nand {} endpoints more", settings.core.endpoints.len() - SPELLED));
+    }
+    line(&mut text, format_args!("\nstatus     {origin}/api/status"));
+    text
+}
+
+/// Scheme, address and port.
+pub(super) fn origin(settings: &Settings, address: SocketAddr) -> String {
+    let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
+    format!("{scheme}://{address}")
+}
+
+/// The address to open on this machine for one that is listened on.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::from(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::from(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+    // Writing to a `String` cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::parse;
+
+    fn welcomed(text: &str) -> String {
+        let settings = parse(text, "f.toml").expect("reads");
+        welcome(&settings, &settings.http.listen)
+    }
+
+    #[test]
+    fn the_default_says_what_to_open() {
+        let text = welcomed("");
+        for part in [
+            "listening on http://127.0.0.1:8080\n",
+            "http://127.0.0.1:8080/publish/live ",
+            "http://127.0.0.1:8080/whip/live ",
+            "http://127.0.0.1:8080/live/live.ts ",
+            "http://127.0.0.1:8080/api/status\n",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert!(!text.contains("other slots"));
+    }
+
+    #[test]
+    fn what_is_to_be_opened_can_be_opened() {
+        let text = welcomed("http.listen = ['0.0.0.0:80', '[::]:81']\n[http.tls]\ncert = 'a'\nkey = 'b'");
+        assert!(text.starts_with("listening on https://0.0.0.0:80\nlistening on https://[::]:81\n"), "{text}");
+        assert!(text.contains("https://127.0.0.1:80/publish/live "), "{text}");
+        assert!(welcomed("http.listen = ['[::]:81']").contains("http://[::1]:81/publish/live "));
+    }
+
+    #[test]
+    fn many_endpoints_are_counted_and_slots_are_named() {
+        let many: String = (0..7).map(|n| format!("[[endpoint]]\nname = 'e{n}'\nslots = 3\n")).collect();
+        let text = welcomed(&many);
+        assert!(text.contains("/live/e4/2.ts … /3.ts ") && !text.contains("/live/e5"), "{text}");
+        assert!(text.contains("and 2 endpoints more"));
+    }
+}

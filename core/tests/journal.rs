@@ -1,0 +1,133 @@
+//! A journal repeats its run, and says what is wrong with one that does not.
+
+use bytes::Bytes;
+use holdfast_core::config::{Config, Endpoint};
+use holdfast_core::input::{Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId};
+use holdfast_core::journal::{JournalFault, MAGIC, Recorded, replay};
+use holdfast_core::time::Time;
+
+/// Whatever is asked, the answer differs from the one before.
+struct Outside(u8);
+
+impl Env for Outside {
+    fn activity(&mut self, _: SessionId) -> Evidence {
+        self.0 = self.0.wrapping_add(1);
+        let last = Some(Time::from_micros(u64::from(self.0) * 10_000));
+        Evidence { audio: Arrivals { count: u64::from(self.0), last }, ..Evidence::default() }
+    }
+
+    fn entropy(&mut self) -> [u8; 16] {
+        self.0 = self.0.wrapping_add(1);
+        [self.0; 16]
+    }
+}
+
+fn config() -> Config {
+    let endpoint = Endpoint { slots: 2, tokens: vec!["top-secret-token".into()], ..Endpoint::default() };
+    Config { endpoints: vec![endpoint], ..Config::default() }
+}
+
+/// Publishers that come, send, and go, and one viewer.
+fn run(edge: &mut Recorded) -> Vec<Output> {
+    let mut outputs = Vec::new();
+    let mut env = Outside(0);
+    let feed = edge.edge().feed_of(EndpointId(0), 0).expect("one endpoint");
+    for round in 0..40u64 {
+        let now = Time::from_micros(round * 333_333);
+        let request = RequestId(round * 2);
+        edge.handle(now, Input::Offer { request, endpoint: EndpointId(0) }, &mut env);
+        edge.handle(now, Input::Join { request: RequestId(round * 2 + 1), feed }, &mut env);
+        while let Some(output) = edge.poll() {
+            match output {
+                Output::Start { session, .. } => {
+                    edge.handle(now, Input::Answered { session }, &mut env);
+                    let data = Bytes::from(vec![0x47; 188 * 7]);
+                    edge.handle(now, Input::Media { session, data, random_access: true }, &mut env);
+                    if round % 3 == 0 {
+                        edge.handle(now, Input::End { session, reason: EndReason::Deleted }, &mut env);
+                    }
+                }
+                Output::Finish { session, .. } => edge.handle(now, Input::Released { session }, &mut env),
+                Output::Joined { viewer, .. } => edge.handle(now, Input::Sent { viewer, bytes: 500 }, &mut env),
+                _ => {}
+            }
+            outputs.push(output);
+        }
+    }
+    outputs
+}
+
+#[test]
+fn a_journal_repeats_its_run() {
+    let mut edge = Recorded::on(config());
+    let outputs = run(&mut edge);
+    assert!(outputs.iter().any(|output| matches!(output, Output::Refuse { .. })));
+    assert!(outputs.iter().any(|output| matches!(output, Output::Finish { .. })));
+    let mut calls = 0;
+    let mut again = Vec::new();
+    let digest = replay(&edge.journal().unwrap(), |step| {
+        calls += 1;
+        again.extend_from_slice(step.outputs);
+    });
+    assert_eq!(digest, Ok(edge.digest().unwrap()));
+    assert_eq!((calls, again.len()), (edge.calls(), outputs.len()));
+}
+
+#[test]
+fn a_run_without_a_journal_decides_the_same() {
+    let (mut on, mut off) = (Recorded::on(config()), Recorded::off(config()));
+    assert_eq!(run(&mut on), run(&mut off));
+    assert_eq!((off.journal(), off.digest()), (None, None));
+}
+
+#[test]
+fn what_differs_has_another_digest() {
+    let mut one = Recorded::on(config());
+    run(&mut one);
+    let mut other = Recorded::on(config());
+    run(&mut other);
+    assert_eq!(one.digest(), other.digest());
+    other.handle(Time::from_micros(60_000_000), Input::Tick, &mut Outside(0));
+    assert_ne!(one.digest(), other.digest());
+    let mut config = config();
+    config.endpoints[0].slots = 3;
+    assert_ne!(Recorded::on(config).digest(), Recorded::on(self::config()).digest());
+}
+
+#[test]
+fn a_journal_holds_no_token_and_no_media() {
+    let mut edge = Recorded::on(config());
+    run(&mut edge);
+    let bytes = edge.journal().unwrap();
+    assert!(!bytes.windows(10).any(|window| window == b"top-secret"));
+    assert!(!bytes.windows(100).any(|window| window.iter().all(|byte| *byte == 0x47)));
+    assert!(bytes.len() < 40_000, "{} bytes for {} calls", bytes.len(), edge.calls());
+}
+
+#[test]
+fn a_broken_journal_is_told_from_a_foreign_one_and_from_another_run() {
+    let mut edge = Recorded::on(config());
+    run(&mut edge);
+    let good = edge.journal().unwrap();
+    assert_eq!(replay(b"RIFF....", |_| {}), Err(JournalFault::NotAJournal));
+    assert_eq!(replay(&MAGIC[..7], |_| {}), Err(JournalFault::NotAJournal));
+    assert!(matches!(replay(&MAGIC, |_| {}), Err(JournalFault::Broken { at: 8 })));
+    let mut other_version = good.clone();
+    other_version[7] += 1;
+    assert_eq!(replay(&other_version, |_| {}), Err(JournalFault::NotAJournal));
+    let mut other_digest = good.clone();
+    *other_digest.last_mut().unwrap() ^= 1;
+    assert!(matches!(
+        replay(&other_digest, |_| {}),
+        Err(JournalFault::OtherDigest { .. } | JournalFault::Broken { .. })
+    ));
+    // Wherever it is cut, and whatever byte is wrong, it is refused or runs; it never panics.
+    for cut in (0..good.len()).step_by(7) {
+        let _ = replay(&good[..cut], |_| {});
+    }
+    for at in (8..good.len()).step_by(3) {
+        let mut wrong = good.clone();
+        wrong[at] ^= 0x55;
+        let _ = replay(&wrong, |_| {});
+    }
+}

@@ -1,0 +1,357 @@
+//! A kernel that lies, deterministically from a seed, and checks what is done to its descriptors.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, IoSlice};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::Duration;
+
+use holdfast_core::time::Time;
+
+use super::sys::{Event, SocketId, Sys};
+
+/// A descriptor: the number of its connection. It cannot be copied, so nobody can use it after it was closed.
+#[derive(Debug)]
+pub(super) struct Fd(usize);
+
+/// Ways to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    ShortRead,
+    ShortWrite,
+    ReadAgain,
+    WriteAgain,
+    Interrupted,
+    PollInterrupted,
+    Spurious,
+    Stale,
+    Late,
+    NoDescriptor,
+    Aborted,
+    RegisterFails,
+}
+
+pub(super) const LIES: usize = 12;
+
+/// What the kernel knows of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Conn {
+    to_server: VecDeque<u8>,
+    /// The client will send nothing more.
+    fin: bool,
+    /// The client reset it.
+    reset: bool,
+    /// What the client has not taken yet.
+    pub to_client: Vec<u8>,
+    /// The server will send nothing more.
+    pub ended: bool,
+    /// The client was told that its connection is gone, and may have lost what it had not read.
+    pub lost: bool,
+    /// How much more the server may write.
+    capacity: usize,
+    open: bool,
+    id: Option<SocketId>,
+    readable: bool,
+    writable: bool,
+    hung_up: bool,
+    /// The server was told that it can write no more.
+    full: bool,
+}
+
+pub(super) struct World {
+    random: u64,
+    /// One in so many calls lies; 0 = none.
+    pub odds: u64,
+    pub bitten: [u64; LIES],
+    pub now: Time,
+    queue: VecDeque<usize>,
+    listening: bool,
+    arrived: bool,
+    pub conns: Vec<Conn>,
+    /// How many descriptors there may be.
+    pub descriptors: usize,
+    closed: Vec<SocketId>,
+    /// The next connection is gone before it is accepted.
+    pub abort: bool,
+    /// How often was written.
+    pub writes: usize,
+    /// How far one quiet poll may take the time.
+    pub step: Duration,
+    /// The last poll had nothing to say and was not the last word.
+    pub asleep: bool,
+    pub terminate: bool,
+}
+
+#[derive(Clone)]
+pub(super) struct Fake(pub Rc<RefCell<World>>);
+
+impl Fake {
+    pub fn new(seed: u64, odds: u64) -> Self {
+        Fake(Rc::new(RefCell::new(World {
+            random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
+            odds,
+            bitten: [0; LIES],
+            now: Time::from_micros(1),
+            queue: VecDeque::new(),
+            listening: true,
+            arrived: false,
+            conns: Vec::new(),
+            descriptors: usize::MAX,
+            closed: Vec::new(),
+            abort: false,
+            writes: 0,
+            step: Duration::MAX,
+            asleep: false,
+            terminate: false,
+        })))
+    }
+
+    /// A client connects; its number.
+    pub fn connect(&self, capacity: usize) -> usize {
+        let mut world = self.0.borrow_mut();
+        let lost = !world.listening;
+        world.conns.push(Conn { capacity, lost, ..Conn::default() });
+        let client = world.conns.len() - 1;
+        world.queue.push_back(client);
+        world.arrived = true;
+        client
+    }
+
+    pub fn send(&self, client: usize, data: &[u8]) {
+        let conn = &mut self.0.borrow_mut().conns[client];
+        conn.to_server.extend(data);
+        conn.readable = true;
+    }
+
+    pub fn fin(&self, client: usize) {
+        let conn = &mut self.0.borrow_mut().conns[client];
+        (conn.fin, conn.readable) = (true, true);
+        conn.hung_up |= conn.ended;
+    }
+
+    pub fn reset(&self, client: usize) {
+        let conn = &mut self.0.borrow_mut().conns[client];
+        conn.to_server.clear();
+        (conn.fin, conn.reset) = (true, true);
+        (conn.readable, conn.writable, conn.hung_up) = (true, true, true);
+    }
+
+    /// The client takes at most `most` bytes.
+    pub fn take(&self, client: usize, most: usize) -> Vec<u8> {
+        let conn = &mut self.0.borrow_mut().conns[client];
+        let count = most.min(conn.to_client.len());
+        conn.capacity += count;
+        conn.to_client.drain(..count).collect()
+    }
+
+    /// The server may write so much more.
+    pub fn make_room(&self, client: usize, bytes: usize) {
+        self.0.borrow_mut().conns[client].capacity += bytes;
+    }
+
+    pub fn open_descriptors(&self) -> usize {
+        self.0.borrow().conns.iter().filter(|conn| conn.open).count()
+    }
+
+    pub fn random(&self, below: u64) -> u64 {
+        self.0.borrow_mut().random(below)
+    }
+}
+
+impl World {
+    pub fn random(&mut self, below: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) % below.max(1)
+    }
+
+    fn lies(&mut self, lie: Lie) -> bool {
+        let lies = self.odds > 0 && self.random(self.odds) == 0;
+        self.bitten[lie as usize] += u64::from(lies);
+        lies
+    }
+
+    fn conn(&mut self, fd: &Fd) -> &mut Conn {
+        let conn = &mut self.conns[fd.0];
+        assert!(conn.open, "descriptor {} was used after it was closed", fd.0);
+        conn
+    }
+
+    fn found(&mut self, events: &mut Vec<Event>) {
+        if self.listening && self.arrived {
+            self.arrived = false;
+            events.push(Event::Accept(0));
+        }
+        for client in 0..self.conns.len() {
+            let conn = &mut self.conns[client];
+            if conn.full && conn.capacity > 0 {
+                (conn.full, conn.writable) = (false, true);
+            }
+            let (true, Some(id)) = (conn.open, conn.id) else { continue };
+            let edge = conn.readable || conn.writable || conn.hung_up;
+            if edge && self.lies(Lie::Late) {
+                continue;
+            }
+            let spurious = self.lies(Lie::Spurious);
+            let conn = &mut self.conns[client];
+            if edge || spurious {
+                let (readable, writable) = (conn.readable || spurious, conn.writable || spurious);
+                events.push(Event::Socket { id, readable, writable, hung_up: conn.hung_up });
+                (conn.readable, conn.writable, conn.hung_up) = (false, false, false);
+            }
+        }
+        if !self.closed.is_empty() && self.lies(Lie::Stale) {
+            let which = self.random(self.closed.len() as u64) as usize;
+            let id = self.closed[which];
+            events.push(Event::Socket { id, readable: true, writable: true, hung_up: true });
+        }
+        for place in (1..events.len()).rev() {
+            let other = self.random(place as u64 + 1) as usize;
+            events.swap(place, other);
+        }
+    }
+}
+
+impl Sys for Fake {
+    type Stream = Fd;
+
+    fn accept(&mut self, _: usize) -> io::Result<(Fd, SocketAddr)> {
+        let world = &mut *self.0.borrow_mut();
+        assert!(world.listening, "a listener was used after it was closed");
+        if world.lies(Lie::Interrupted) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let Some(&client) = world.queue.front() else { return Err(ErrorKind::WouldBlock.into()) };
+        let open = world.conns.iter().filter(|conn| conn.open).count();
+        if open >= world.descriptors || world.lies(Lie::NoDescriptor) {
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        world.queue.pop_front();
+        if world.lies(Lie::Aborted) || std::mem::take(&mut world.abort) {
+            world.conns[client].lost = true;
+            return Err(ErrorKind::ConnectionAborted.into());
+        }
+        world.conns[client].open = true;
+        Ok((Fd(client), SocketAddr::from((Ipv4Addr::LOCALHOST, 1024 + client as u16))))
+    }
+
+    fn register(&mut self, fd: &mut Fd, id: SocketId) -> io::Result<()> {
+        let world = &mut *self.0.borrow_mut();
+        if world.lies(Lie::RegisterFails) {
+            world.conns[fd.0].lost = true;
+            return Err(ErrorKind::OutOfMemory.into());
+        }
+        let conn = world.conn(fd);
+        assert_eq!(conn.id, None, "a socket is registered once");
+        (conn.id, conn.writable) = (Some(id), true);
+        conn.readable |= conn.fin || !conn.to_server.is_empty();
+        Ok(())
+    }
+
+    fn read(&mut self, fd: &mut Fd, buffer: &mut [u8]) -> io::Result<usize> {
+        let world = &mut *self.0.borrow_mut();
+        if world.lies(Lie::Interrupted) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let (short, again) = (world.lies(Lie::ShortRead), world.lies(Lie::ReadAgain));
+        let some = 1 + world.random(7) as usize;
+        let conn = world.conn(fd);
+        if conn.reset {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
+        if again {
+            conn.readable = conn.fin || !conn.to_server.is_empty();
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        let count = conn.to_server.len().min(buffer.len()).min(if short { some } else { usize::MAX });
+        if count == 0 && !conn.fin {
+            return Err(ErrorKind::WouldBlock.into());
+        }
+        for (to, from) in buffer.iter_mut().zip(conn.to_server.drain(..count)) {
+            *to = from;
+        }
+        Ok(count)
+    }
+
+    fn writev(&mut self, fd: &mut Fd, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        let world = &mut *self.0.borrow_mut();
+        if world.lies(Lie::Interrupted) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let (short, again) = (world.lies(Lie::ShortWrite), world.lies(Lie::WriteAgain));
+        let some = 1 + world.random(100) as usize;
+        let conn = world.conn(fd);
+        assert!(!conn.ended, "written after the end was said");
+        if conn.reset {
+            return Err(ErrorKind::BrokenPipe.into());
+        }
+        world.writes += 1;
+        let conn = world.conn(fd);
+        let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
+        assert!(wanted > 0, "a write of nothing");
+        let count = if again { 0 } else { wanted.min(conn.capacity).min(if short { some } else { usize::MAX }) };
+        conn.capacity -= count;
+        conn.full = count < wanted;
+        conn.to_client.extend(pieces.iter().flat_map(|piece| piece.iter()).take(count));
+        if count == 0 { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
+    }
+
+    fn shutdown(&mut self, fd: &mut Fd) -> io::Result<()> {
+        let world = &mut *self.0.borrow_mut();
+        let conn = world.conn(fd);
+        if conn.reset {
+            return Err(ErrorKind::NotConnected.into());
+        }
+        assert!(!conn.ended, "the end was said twice");
+        conn.ended = true;
+        conn.hung_up = conn.fin;
+        Ok(())
+    }
+
+    fn close(&mut self, fd: Fd) {
+        let world = &mut *self.0.borrow_mut();
+        let conn = world.conn(&fd);
+        // A kernel resets what is closed with bytes unread.
+        conn.lost |= !conn.to_server.is_empty();
+        (conn.open, conn.ended) = (false, true);
+        let id = conn.id.take();
+        world.closed.extend(id);
+    }
+
+    fn close_listener(&mut self, _: usize) {
+        let world = &mut *self.0.borrow_mut();
+        assert!(world.listening, "a listener was closed twice");
+        world.listening = false;
+        while let Some(client) = world.queue.pop_front() {
+            world.conns[client].lost = true;
+        }
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+        let world = &mut *self.0.borrow_mut();
+        if world.lies(Lie::PollInterrupted) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let before = events.len();
+        world.found(events);
+        if std::mem::take(&mut world.terminate) {
+            events.push(Event::Terminate);
+        }
+        let quiet =
+            events.len() == before && !world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
+        world.asleep = quiet && timeout != Some(Duration::ZERO);
+        world.now = world.now
+            + match timeout {
+                _ if !quiet => Duration::from_micros(10),
+                Some(timeout) => timeout.min(world.step),
+                None => Duration::ZERO,
+            };
+        Ok(())
+    }
+
+    fn now(&mut self) -> Time {
+        self.0.borrow().now
+    }
+}

@@ -1,0 +1,184 @@
+//! The kernel, by mio.
+
+use std::io::{self, IoSlice, Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdfast_core::time::Time;
+use mio::net::{TcpListener, TcpStream};
+use mio::{Interest, Token, Waker};
+use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook_mio::v1_0::Signals;
+
+use super::sys::{Event, SocketId, Sys};
+
+// A token carries the generation of a socket above the 32 bits of its place.
+const _: () = assert!(usize::BITS >= 64, "socket ids need 64-bit tokens");
+
+/// Places from here on are no sockets but listeners, the waker and the signals.
+const SPECIAL: usize = 0xFFFF_0000;
+const SIGNALS: Token = Token(0xFFFF_FFFE);
+const WAKER: Token = Token(0xFFFF_FFFF);
+/// How many listeners there can be.
+const LISTENERS: usize = 0xFFF0;
+
+/// How many events one call to the kernel brings.
+const EVENTS: usize = 1024;
+
+/// The time since this was made; the loop and the media threads share one.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    start: Instant,
+}
+
+impl Clock {
+    /// Begins at [`Time::ZERO`].
+    pub fn start() -> Self {
+        Clock { start: Instant::now() }
+    }
+
+    /// When it was [`Time::ZERO`].
+    pub fn epoch(self) -> Instant {
+        self.start
+    }
+
+    /// What time it is.
+    pub fn now(self) -> Time {
+        Time::ZERO + self.start.elapsed()
+    }
+}
+
+/// Sockets of this machine.
+pub struct Kernel {
+    poll: mio::Poll,
+    ready: mio::Events,
+    waker: Arc<Waker>,
+    listeners: Vec<Option<TcpListener>>,
+    signals: Option<Signals>,
+    clock: Clock,
+}
+
+impl Kernel {
+    /// A kernel without listeners.
+    ///
+    /// # Errors
+    /// When the process may not have the descriptors for it.
+    pub fn new(clock: Clock) -> io::Result<Self> {
+        let poll = mio::Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let ready = mio::Events::with_capacity(EVENTS);
+        Ok(Kernel { poll, ready, waker, listeners: Vec::new(), signals: None, clock })
+    }
+
+    /// Ends [`Sys::poll`] from another thread. May be called at any time, as often as there is something.
+    pub fn waker(&self) -> Arc<Waker> {
+        self.waker.clone()
+    }
+
+    /// Listens on an address; returns the address with the port that was given. Listeners are counted from 0.
+    ///
+    /// # Errors
+    /// When the address is taken, not ours, or not allowed.
+    pub fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
+        if self.listeners.len() >= LISTENERS {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                format!("at most {LISTENERS} addresses to listen on"),
+            ));
+        }
+        // Of the standard library for its backlog, which is the largest that the system allows; mio's is 128.
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        let local = listener.local_addr()?;
+        let mut listener = TcpListener::from_std(listener);
+        let token = Token(SPECIAL + self.listeners.len());
+        self.poll.registry().register(&mut listener, token, Interest::READABLE)?;
+        self.listeners.push(Some(listener));
+        Ok(local)
+    }
+
+    /// SIGTERM and SIGINT become [`Event::Terminate`] instead of the end of the process.
+    ///
+    /// # Errors
+    /// When the handlers cannot be installed.
+    pub fn handle_signals(&mut self) -> io::Result<()> {
+        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        self.poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
+        self.signals = Some(signals);
+        Ok(())
+    }
+}
+
+impl Sys for Kernel {
+    type Stream = TcpStream;
+
+    fn accept(&mut self, listener: usize) -> io::Result<(TcpStream, SocketAddr)> {
+        let Some(Some(listener)) = self.listeners.get(listener) else {
+            return Err(io::ErrorKind::WouldBlock.into());
+        };
+        let (stream, peer) = listener.accept()?;
+        // Answers are written whole, and small writes of a stream are gathered above: waiting for more helps nobody.
+        // It fails only for a connection that is gone already, which the first read will say.
+        let _ = stream.set_nodelay(true);
+        Ok((stream, peer))
+    }
+
+    fn register(&mut self, stream: &mut TcpStream, id: SocketId) -> io::Result<()> {
+        if id.index() >= SPECIAL {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        let token = Token((id.generation() as usize) << 32 | id.index());
+        self.poll.registry().register(stream, token, Interest::READABLE | Interest::WRITABLE)
+    }
+
+    fn read(&mut self, stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+        stream.read(buffer)
+    }
+
+    fn writev(&mut self, stream: &mut TcpStream, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+        stream.write_vectored(pieces)
+    }
+
+    fn shutdown(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+        stream.shutdown(Shutdown::Write)
+    }
+
+    fn close(&mut self, stream: TcpStream) {
+        // Closing takes it out of the poller, since no descriptor of it was duplicated.
+        drop(stream);
+    }
+
+    fn close_listener(&mut self, listener: usize) {
+        if let Some(listener) = self.listeners.get_mut(listener) {
+            *listener = None;
+        }
+    }
+
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()> {
+        self.poll.poll(&mut self.ready, timeout)?;
+        for event in &self.ready {
+            match (event.token(), event.token().0 & 0xFFFF_FFFF) {
+                (WAKER, _) => {}
+                (SIGNALS, _) => {
+                    let pending = self.signals.iter_mut().flat_map(Signals::pending);
+                    events.extend(pending.map(|_| Event::Terminate));
+                }
+                (Token(token), place) if token >> 32 == 0 && place >= SPECIAL => {
+                    events.push(Event::Accept(place - SPECIAL));
+                }
+                (Token(token), place) => events.push(Event::Socket {
+                    id: SocketId::from_parts(place as u32, (token >> 32) as u32),
+                    readable: event.is_readable() || event.is_read_closed() || event.is_error(),
+                    writable: event.is_writable() || event.is_write_closed() || event.is_error(),
+                    hung_up: event.is_error() || (event.is_read_closed() && event.is_write_closed()),
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn now(&mut self) -> Time {
+        self.clock.now()
+    }
+}

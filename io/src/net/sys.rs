@@ -1,0 +1,85 @@
+//! What the driver asks of the kernel.
+
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use holdfast_core::id::Id;
+use holdfast_core::time::Time;
+
+/// Marks ids of sockets.
+pub enum SocketKind {}
+/// One registered socket. An event that comes after its socket was closed names nobody.
+pub type SocketId = Id<SocketKind>;
+
+/// What [`Sys::poll`] found. Edge-triggered: said once, when it becomes so; may be said when it is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The listener of this place has connections to accept.
+    Accept(usize),
+    /// A socket became ready.
+    Socket {
+        /// Which.
+        id: SocketId,
+        /// Reading gives bytes, the end, or an error.
+        readable: bool,
+        /// Writing takes bytes, or gives an error.
+        writable: bool,
+        /// Both directions are over. There may still be bytes to read.
+        hung_up: bool,
+    },
+    /// The process was asked to end.
+    Terminate,
+}
+
+/// The kernel. Nothing blocks but [`Sys::poll`]; `WouldBlock` means that an event will come.
+pub trait Sys {
+    /// A connected socket.
+    type Stream;
+
+    /// Takes one connection from a listener.
+    ///
+    /// # Errors
+    /// `WouldBlock` if there is none; what accept(2) says else, of which `ConnectionAborted` and `Interrupted` are about
+    /// this one connection alone.
+    fn accept(&mut self, listener: usize) -> io::Result<(Self::Stream, SocketAddr)>;
+
+    /// From now on events of this socket come, beginning with what it is ready for now.
+    ///
+    /// # Errors
+    /// When the kernel can watch no more.
+    fn register(&mut self, stream: &mut Self::Stream, id: SocketId) -> io::Result<()>;
+
+    /// Reads; `Ok(0)` is the end.
+    ///
+    /// # Errors
+    /// As read(2).
+    fn read(&mut self, stream: &mut Self::Stream, buffer: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes. Fewer bytes than there are mean that the socket is full, as if `WouldBlock` had followed (epoll(7)).
+    ///
+    /// # Errors
+    /// As writev(2).
+    fn writev(&mut self, stream: &mut Self::Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
+
+    /// Tells the peer that nothing more comes.
+    ///
+    /// # Errors
+    /// As shutdown(2).
+    fn shutdown(&mut self, stream: &mut Self::Stream) -> io::Result<()>;
+
+    /// Closes a socket; its events end.
+    fn close(&mut self, stream: Self::Stream);
+
+    /// Closes a listener; who is in its queue is reset.
+    fn close_listener(&mut self, listener: usize);
+
+    /// Waits for events, at most `timeout` (`None` = for ever), and adds them to `events`.
+    ///
+    /// # Errors
+    /// `Interrupted`; others mean that there is no way on.
+    fn poll(&mut self, timeout: Option<Duration>, events: &mut Vec<Event>) -> io::Result<()>;
+
+    /// What time it is.
+    fn now(&mut self) -> Time;
+}

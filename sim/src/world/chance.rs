@@ -1,0 +1,307 @@
+//! What may go wrong, how often it does in this run, and whether it did.
+
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use std::time::Duration;
+
+/// A list of names with all of them in order.
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $(#[doc = $word] #[doc = ""] $(#[$about])* $variant,)+ }
+
+        impl $name {
+            /// Every one.
+            pub const ALL: &[$name] = &[$($name::$variant,)+];
+
+            /// The word for it.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $word,)+ }
+            }
+        }
+
+        impl Name for $name {
+            const ALL: &[$name] = $name::ALL;
+
+            fn index(self) -> usize {
+                self as usize
+            }
+
+            fn as_str(self) -> &'static str {
+                $name::as_str(self)
+            }
+        }
+    };
+}
+
+/// One of a fixed list of names.
+pub trait Name: Copy + 'static {
+    /// Every one, in order.
+    const ALL: &'static [Self];
+
+    /// Its place in the list.
+    fn index(self) -> usize;
+
+    /// The word for it.
+    fn as_str(self) -> &'static str;
+}
+
+names! {
+    /// What the world does to the core. Each is counted where it bites: where something is different because of it.
+    Fault {
+        /// A publisher's packets stop and nobody is told.
+        SilentVanish = "silent-vanish",
+        /// A POST's client is gone without a word before it has its answer.
+        VanishWhileAsking = "vanish-while-asking",
+        /// A publisher freezes and thaws.
+        Flap = "flap",
+        /// A client hangs up while its POST is held.
+        HangUpHeld = "hang-up-held",
+        /// A client hangs up while its offer is negotiated.
+        HangUpNegotiating = "hang-up-negotiating",
+        /// A DELETE for a session that is over.
+        LateDelete = "late-delete",
+        /// A displaced publisher sends on.
+        KeepSending = "keep-sending",
+        /// Media of a session that is over still arrives.
+        LeakyBridge = "leaky-bridge",
+        /// The media side takes long to answer an offer.
+        LateAnswer = "late-answer",
+        /// The media side never answers an offer.
+        LostAnswer = "lost-answer",
+        /// The media side cannot negotiate an offer.
+        FailedAnswer = "failed-answer",
+        /// The media side answers twice.
+        DoubledAnswer = "doubled-answer",
+        /// The media side takes long to release a bridge.
+        SlowRelease = "slow-release",
+        /// The media side releases a bridge twice.
+        DoubledRelease = "doubled-release",
+        /// The media side releases the bridge of a session that lives.
+        EarlyRelease = "early-release",
+        /// A session is ended twice, for two reasons.
+        DoubledEnd = "doubled-end",
+        /// What the threads stamp is seen late, audio, video and control each by its own delay.
+        EvidenceDelay = "evidence-delay",
+        /// A stamp's time is seen before its count.
+        TornEvidence = "torn-evidence",
+        /// A deadline is served a little late.
+        LateTick = "late-tick",
+        /// A deadline is not served until something else happens, or a while later.
+        LostWake = "lost-wake",
+        /// A deadline is served twice.
+        DoubledWake = "doubled-wake",
+        /// The driver stands still; then many inputs come at one time.
+        Stall = "stall",
+        /// What gathered in a stall is handled with the media side's inputs first.
+        Reorder = "reorder",
+        /// The driver gives an older time than before.
+        ClockBack = "clock-back",
+        /// Unpredictable bytes repeat.
+        EntropyRepeat = "entropy-repeat",
+        /// A slot's chain puts nothing out.
+        Wedge = "wedge",
+        /// A viewer stops reading.
+        ViewerStops = "viewer-stops",
+        /// A viewer reads slower than its feed grows.
+        ViewerSlow = "viewer-slow",
+        /// Inputs about viewers that are gone.
+        LateViewer = "late-viewer",
+        /// One request is offered twice.
+        DoubledOffer = "doubled-offer",
+        /// Inputs that name what never was.
+        Nonsense = "nonsense",
+        /// An operator ends a session.
+        Kick = "kick",
+        /// The program is told to end in the middle of everything.
+        Shutdown = "shutdown",
+    }
+}
+
+names! {
+    /// Branches that matter: over the fixed seeds each must be reached sometimes.
+    Mark {
+        GrantedAtOnce = "granted-at-once",
+        GrantedAfterDisplacement = "granted-after-displacement",
+        GrantedAfterLeaving = "granted-after-leaving",
+        GrantedUnderRefuse = "granted-under-refuse",
+        GrantedUnderNewestWins = "granted-under-newest-wins",
+        DisplacedByNewest = "displaced-by-newest",
+        TwoWaiting = "two-waiting",
+        FiveWaiting = "five-waiting",
+        LoserAfterWinner = "loser-after-winner",
+        DeadFoundAmongSeveral = "dead-found-among-several",
+        DeadBesideVideoOnly = "dead-beside-video-only",
+        SparedVideoOnly = "spared-video-only",
+        SparedMuted = "spared-muted",
+        SparedInPause = "spared-in-pause",
+        DrainedWhileHeld = "drained-while-held",
+        DrainedWhileNegotiating = "drained-while-negotiating",
+        LateReleaseAfterRegrant = "late-release-after-regrant",
+        EndedWhileHeldFor = "ended-while-held-for",
+        KeyFrameAsked = "key-frame-asked",
+        Rebuilt = "rebuilt",
+        ViewerAcrossSessions = "viewer-across-sessions",
+        ViewerStartedOld = "viewer-started-on-an-old-point",
+        ViewerWaited = "viewer-waited-for-a-point",
+        RefusedHolderLive = "refused-holder-live",
+        RefusedHolderNegotiating = "refused-holder-negotiating",
+        RefusedHolderWithoutAudio = "refused-holder-without-audio",
+        RefusedTakeoverTimeout = "refused-takeover-timeout",
+        RefusedTooManyWaiting = "refused-too-many-waiting",
+        RefusedNegotiationFailed = "refused-negotiation-failed",
+        RefusedDraining = "refused-draining",
+        RefusedTooManyViewers = "refused-too-many-viewers",
+        RefusedNotFound = "refused-not-found",
+        EndedDeleted = "ended-deleted",
+        EndedNegotiationFailed = "ended-negotiation-failed",
+        EndedClientGone = "ended-client-gone",
+        EndedIceFailed = "ended-ice-failed",
+        EndedDtlsClosed = "ended-dtls-closed",
+        EndedBye = "ended-bye",
+        EndedInactive = "ended-inactive",
+        EndedSetupTimeout = "ended-setup-timeout",
+        EndedDisplaced = "ended-displaced",
+        EndedKicked = "ended-kicked",
+        EndedShutdown = "ended-shutdown",
+        ViewerEndedSlow = "viewer-ended-slow",
+        ViewerEndedIdle = "viewer-ended-idle",
+        ViewerEndedShutdown = "viewer-ended-shutdown",
+    }
+}
+
+/// How often each name happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally<N> {
+    counts: Vec<u64>,
+    names: std::marker::PhantomData<N>,
+}
+
+impl<N: Name> Default for Tally<N> {
+    fn default() -> Self {
+        Tally { counts: vec![0; N::ALL.len()], names: std::marker::PhantomData }
+    }
+}
+
+impl<N: Name> Tally<N> {
+    /// It happened once more.
+    pub fn add(&mut self, name: N) {
+        self.counts[name.index()] += 1;
+    }
+
+    /// How often it happened.
+    pub fn of(&self, name: N) -> u64 {
+        self.counts[name.index()]
+    }
+
+    /// Adds another tally to this one.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, more)| *sum += more);
+    }
+
+    /// Those that never happened.
+    pub fn missing(&self) -> impl Iterator<Item = &'static str> + '_ {
+        N::ALL.iter().filter(|name| self.of(**name) == 0).map(|name| name.as_str())
+    }
+
+    /// Each name and how often it happened.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        N::ALL.iter().map(|name| (name.as_str(), self.of(*name)))
+    }
+}
+
+/// Which faults this run has, and how strong they are.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Per mille of the occasions, by [`Fault`].
+    rates: Vec<u16>,
+    /// How long the driver may stand still.
+    pub stall: Duration,
+    /// How late a deadline may be served.
+    pub late: Duration,
+    /// How late audio, video and control are seen.
+    pub unseen: [Duration; 3],
+}
+
+/// The most by which a driver's clock goes back.
+pub const CLOCK_BACK: Duration = Duration::from_millis(5);
+
+impl Plan {
+    /// Nothing goes wrong.
+    pub fn calm() -> Self {
+        Plan {
+            rates: vec![0; Fault::ALL.len()],
+            stall: Duration::ZERO,
+            late: Duration::ZERO,
+            unseen: [Duration::ZERO; 3],
+        }
+    }
+
+    /// Nothing goes wrong any more; evidence is seen as late as before, or counts would go back.
+    pub fn healed(&self) -> Self {
+        Plan { unseen: self.unseen, ..Plan::calm() }
+    }
+
+    /// Faults as this run has them: some off, some rare, some constant, so that runs differ in kind.
+    pub fn draw(rng: &mut SmallRng) -> Self {
+        let mut plan = Plan::calm();
+        let busy = rng.random_range(1..=3);
+        for rate in &mut plan.rates {
+            *rate = match rng.random_range(0..4) {
+                kind if kind >= busy => 0,
+                0 => rng.random_range(5..50),
+                1 => rng.random_range(50..300),
+                _ => rng.random_range(300..=900),
+            };
+        }
+        let ms = Duration::from_millis;
+        if plan.has(Fault::Stall) {
+            plan.stall = ms(*pick(rng, &[30, 150, 800]));
+        }
+        plan.late = if plan.has(Fault::LostWake) {
+            ms(*pick(rng, &[60, 400]))
+        } else if plan.has(Fault::LateTick) {
+            ms(30)
+        } else {
+            Duration::ZERO
+        };
+        if plan.has(Fault::EvidenceDelay) {
+            plan.unseen = std::array::from_fn(|_| ms(*pick(rng, &[0, 1, 15, 60])));
+        }
+        plan
+    }
+
+    /// Whether it may happen in this run.
+    pub fn has(&self, fault: Fault) -> bool {
+        self.rates[fault.index()] > 0
+    }
+
+    /// Whether it happens on this occasion.
+    pub fn strikes(&self, fault: Fault, rng: &mut SmallRng) -> bool {
+        let rate = self.rates[fault.index()];
+        rate > 0 && rng.random_range(0..1000) < rate
+    }
+
+    /// How much later than in a calm world the core may do what it has to.
+    pub fn slack(&self) -> Duration {
+        let clock = if self.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
+        self.stall + self.late + clock
+    }
+
+    /// How late the slowest kind of evidence is seen.
+    pub fn unseen_at_most(&self) -> Duration {
+        self.unseen.into_iter().max().unwrap_or_default()
+    }
+}
+
+/// One of several.
+pub fn pick<'a, T>(rng: &mut SmallRng, of: &'a [T]) -> &'a T {
+    &of[rng.random_range(0..of.len())]
+}
+
+/// A span between two, in ms.
+pub fn span(rng: &mut SmallRng, from: u64, to: u64) -> Duration {
+    Duration::from_micros(rng.random_range(from * 1000..=to * 1000))
+}

@@ -1,0 +1,360 @@
+//! The bare core in a world of our own: actors that live and die, a driver that comes late, a media side that lies.
+//!
+//! One queue of events in simulated time drives everything. Publishers' packets are no events: what came of them is
+//! computed when the core looks ([`stream`]). After each call the oracles judge the core by the actors' [`truth`].
+
+pub(crate) mod chance;
+mod driver;
+mod named;
+pub(crate) mod oracle;
+mod publisher;
+mod random;
+mod side;
+mod stream;
+mod truth;
+mod viewer;
+mod witness;
+
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt;
+use std::io::Write;
+use std::time::Duration;
+
+use holdfast_core::config::Config;
+use holdfast_core::input::{Input, Output, RequestId, SessionId};
+use holdfast_core::journal::{self, Recorded};
+use holdfast_core::time::Time;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+use chance::{CLOCK_BACK, Fault, Mark, Plan};
+use driver::Driver;
+use oracle::{Allowance, Bench, Broken};
+use publisher::Publisher;
+use side::{Senses, Side};
+use truth::Truth;
+use viewer::Viewer;
+pub use witness::Witness;
+
+use crate::{Figures, Report};
+
+pub(crate) use named::SCENARIOS;
+
+/// More calls than this within one simulated second are a live-lock.
+const CALLS_A_SECOND: u64 = 20_000;
+/// Everything is judged each so many calls.
+const JUDGE_ALL: u64 = 1000;
+
+/// What is still to happen.
+#[derive(Clone, Debug)]
+enum Event {
+    /// An input reaches the driver.
+    Input(Input),
+    /// The media side moves what came of a session into its slot.
+    Pulse(SessionId),
+    /// The driver stands still.
+    Stall,
+    /// The driver goes on.
+    Thaw,
+    /// A publisher's own step; void if its life has changed since.
+    Publisher { index: usize, life: u32, step: publisher::Step },
+    /// A viewer's own step.
+    Viewer { index: usize, life: u32, step: viewer::Step },
+    /// An operator does something.
+    Operator,
+}
+
+struct Planned {
+    at: Time,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+impl Eq for Planned {}
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        // The heap gives its greatest first, and that is to be the earliest.
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// The seed of one actor of a run: far from the seeds of its neighbours.
+fn generator(seed: u64, actor: u64) -> SmallRng {
+    SmallRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ actor.wrapping_mul(0xd1b5_4a32_d192_ed03))
+}
+
+/// Everything: the core and all that lies to it.
+pub(crate) struct World<'t> {
+    now: Time,
+    seed: u64,
+    edge: Recorded,
+    truth: Truth,
+    plan: Plan,
+    allowance: Allowance,
+    witness: Witness,
+    queue: BinaryHeap<Planned>,
+    order: u64,
+    dice: SmallRng,
+    driver: Driver,
+    side: Side,
+    publishers: Vec<Publisher>,
+    viewers: Vec<Viewer>,
+    owners: BTreeMap<RequestId, Owner>,
+    healed: bool,
+    requests: u64,
+    serial: u64,
+    calls: u64,
+    this_second: (u64, u64),
+    scratch: Vec<Output>,
+    trace: Option<&'t mut dyn Write>,
+}
+
+/// Whose request it is.
+#[derive(Clone, Copy, Debug)]
+enum Owner {
+    Publisher(usize),
+    Viewer(usize),
+    /// One of a crowd that leaves as soon as it is let in.
+    Passer,
+}
+
+impl<'t> World<'t> {
+    pub fn new(config: Config, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
+        let edge = Recorded::on(config.clone());
+        let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
+        World {
+            now: Time::ZERO,
+            seed,
+            truth: Truth::new(&config, edge.edge().feeds().feeds()),
+            edge,
+            allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
+            plan,
+            witness: Witness::default(),
+            queue: BinaryHeap::new(),
+            order: 0,
+            dice: generator(seed, 1),
+            driver: Driver::new(generator(seed, 2)),
+            side: Side::new(generator(seed, 3)),
+            publishers: Vec::new(),
+            viewers: Vec::new(),
+            owners: BTreeMap::new(),
+            healed: false,
+            requests: 0,
+            serial: 0,
+            calls: 0,
+            this_second: (0, 0),
+            scratch: Vec::new(),
+            trace,
+        }
+    }
+
+    fn plan_event(&mut self, at: Time, event: Event) {
+        self.order += 1;
+        self.queue.push(Planned { at: at.max(self.now), order: self.order, event });
+    }
+
+    fn send_after(&mut self, delay: Duration, input: Input) {
+        self.plan_event(self.now + delay, Event::Input(input));
+    }
+
+    fn request(&mut self, owner: Option<Owner>) -> RequestId {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        if let Some(owner) = owner {
+            self.owners.insert(request, owner);
+        }
+        request
+    }
+
+    fn say(&mut self, what: fmt::Arguments<'_>) {
+        if let Some(trace) = &mut self.trace {
+            // Whoever reads the trace may stop reading; the run goes on.
+            let _ = writeln!(trace, "{:?} {what}", self.now);
+        }
+    }
+
+    /// Lets everything happen up to and with `until`.
+    pub fn run(&mut self, until: Time) -> Result<(), Broken> {
+        loop {
+            let event = self.queue.peek().map(|planned| planned.at);
+            let deadline = self.driver.due(self.now, self.edge.edge().deadline(), &self.plan);
+            match (event, deadline) {
+                (_, Some(at)) if at <= until && event.is_none_or(|event| at <= event) => {
+                    self.now = at.max(self.now);
+                    self.wake()?;
+                }
+                (Some(at), _) if at <= until => {
+                    self.now = at;
+                    let Some(planned) = self.queue.pop() else { break };
+                    self.happen(planned.event)?;
+                }
+                _ => break,
+            }
+        }
+        self.now = until.max(self.now);
+        Ok(())
+    }
+
+    fn happen(&mut self, event: Event) -> Result<(), Broken> {
+        match event {
+            Event::Input(input) => self.deliver(input),
+            Event::Pulse(session) => self.pulse(session),
+            Event::Stall => {
+                self.stall();
+                Ok(())
+            }
+            Event::Thaw => self.thaw(),
+            Event::Publisher { index, life, step } => self.publisher(index, life, step),
+            Event::Viewer { index, life, step } => self.viewer(index, life, step),
+            Event::Operator => self.operate(),
+        }
+    }
+
+    /// Gives the core one input, now, and lets everybody act on what comes out.
+    fn call(&mut self, input: Input) -> Result<(), Broken> {
+        self.budget()?;
+        self.witness.input(self.now, &self.truth, &input);
+        if self.trace.is_some() && input != Input::Tick {
+            self.say(format_args!("→ {}", brief(&input)));
+        }
+        self.truth.before(self.now, &input);
+        let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
+        let mut senses = Senses {
+            now: self.now,
+            truth: &self.truth,
+            plan: &self.plan,
+            side: &mut self.side,
+            witness: &mut self.witness,
+        };
+        self.edge.handle(clock, input.clone(), &mut senses);
+        let mut outputs = std::mem::take(&mut self.scratch);
+        outputs.extend(std::iter::from_fn(|| self.edge.poll()));
+        for output in &outputs {
+            if self.trace.is_some() {
+                self.say(format_args!("← {output:?}"));
+            }
+            self.bench().output(&input, output)?;
+            self.witness.output(self.now, &self.truth, output);
+            self.truth.output(self.now, &input, output);
+        }
+        self.truth.after(self.now, &input);
+        self.judge(&input, &outputs)?;
+        for output in outputs.drain(..) {
+            self.react(output);
+        }
+        self.scratch = outputs;
+        Ok(())
+    }
+
+    fn budget(&mut self) -> Result<(), Broken> {
+        self.calls += 1;
+        let second = self.now.as_micros() / 1_000_000;
+        self.this_second = (second, if second == self.this_second.0 { self.this_second.1 + 1 } else { 1 });
+        if self.this_second.1 <= CALLS_A_SECOND {
+            return Ok(());
+        }
+        let what = format!(
+            "more than {CALLS_A_SECOND} calls within one simulated second; due at {:?}",
+            self.edge.edge().deadline()
+        );
+        Err(Broken { id: "live-lock", what })
+    }
+
+    fn bench(&self) -> Bench<'_> {
+        Bench { truth: &self.truth, now: self.now, allowance: self.allowance }
+    }
+
+    fn judge(&mut self, input: &Input, outputs: &[Output]) -> Result<(), Broken> {
+        if let Input::Media { session, .. } = input {
+            if let Some(feed) = self.truth.sessions.get(session).map(|session| session.feed) {
+                self.watch_starts(feed)?;
+                self.bench().feed(self.edge.edge(), feed)?;
+            }
+        }
+        for output in outputs {
+            match output {
+                Output::Ready { feed } => self.watch_starts(*feed)?,
+                Output::Joined { viewer, .. } => {
+                    if let Some(feed) = self.truth.viewers.get(viewer).map(|viewer| viewer.feed) {
+                        self.watch_starts(feed)?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.bench().standing(self.edge.edge())?;
+        if self.calls.is_multiple_of(JUDGE_ALL) {
+            self.bench().all(self.edge.edge())?;
+        }
+        Ok(())
+    }
+
+    fn react(&mut self, output: Output) {
+        match output {
+            Output::Start { session, .. } => self.negotiate(session),
+            Output::Accept { request, session } => {
+                let at = self.now + self.side.pulse;
+                self.plan_event(at, Event::Pulse(session));
+                match self.owners.get(&request) {
+                    Some(Owner::Publisher(index)) => self.told(*index, Some(session)),
+                    Some(Owner::Passer) => self.pass(session),
+                    Some(Owner::Viewer(_)) | None => {}
+                }
+            }
+            Output::Refuse { request, .. } => match self.owners.get(&request) {
+                Some(Owner::Publisher(index)) => self.told(*index, None),
+                Some(Owner::Viewer(index)) => self.turned_away(*index),
+                Some(Owner::Passer) | None => {}
+            },
+            Output::Finish { session, .. } => self.cut(session),
+            Output::Joined { request, viewer } => {
+                if let Some(Owner::Viewer(index)) = self.owners.get(&request) {
+                    self.watching(*index, viewer);
+                }
+            }
+            Output::Ready { feed } => self.readable(feed),
+            Output::ViewerEnd { viewer, .. } => self.viewer_ended(viewer),
+            Output::Rebuild { session } => self.side.rebuilt(session),
+            Output::KeyFrame { session } => self.side.key_frame(session),
+            Output::Note(_) => {}
+        }
+    }
+
+    /// Checks that the run's journal repeats it.
+    pub fn close(self, figures: Figures) -> Result<Report, Broken> {
+        self.bench().all(self.edge.edge())?;
+        let (journal, digest) = (self.edge.journal().unwrap_or_default(), self.edge.digest().unwrap_or_default());
+        let broken = |what| Err(Broken { id: "journal", what });
+        match journal::replay(&journal, |_| ()) {
+            Ok(again) if again == digest => {}
+            Ok(again) => return broken(format!("replayed to {again}, but the run was {digest}")),
+            Err(fault) => return broken(fault.to_string()),
+        }
+        let (hash, simulated) = (digest.value(), self.now.since(Time::ZERO));
+        Ok(Report { hash, figures, events: self.calls, simulated, witness: self.witness })
+    }
+
+    fn mark(&mut self, mark: Mark) {
+        self.witness.marks.add(mark);
+    }
+}
+
+fn brief(input: &Input) -> String {
+    match input {
+        Input::Media { session, data, random_access } => {
+            let mark = if *random_access { ", random access" } else { "" };
+            format!("Media {{ session: {session}, {} bytes{mark} }}", data.len())
+        }
+        input => format!("{input:?}"),
+    }
+}

@@ -1,0 +1,496 @@
+//! The invariants of publishing and of feeds, judged from the actors' truth. Nothing here asks the core for its reasons.
+//!
+//! | id | what must hold |
+//! |---|---|
+//! | `publish-1` | a slot has at most one holder, a session at most one slot |
+//! | `publish-2` | only the holder's media enters a slot, none after its end |
+//! | `publish-3` | nobody alive is displaced, nor who never delivered audio, nor who never delivered anything |
+//! | `publish-4` | a POST that waits for a dead holder gets its slot; nobody is refused for a reason that is not so |
+//! | `publish-5` | a session ends once, for one reason, and that reason happened |
+//! | `publish-6` | a slot that comes free goes to the POST whose turn it is, and to it alone |
+//! | `publish-7` | each POST is answered once and in time |
+//! | `publish-8` | nothing is left that no peer stands behind, and everything is counted |
+//! | `publish-9` | watchdog and set-up deadline end a session neither early nor late |
+//! | `publish-10` | chains are rebuilt and key frames asked for when due, and only of sessions that live |
+//! | `feed-1` | a viewer's bytes are the feed's, without a gap, from a random access point on |
+//! | `feed-2` | a viewer ends once, for a reason that is so |
+//! | `feed-3` | a viewer starts as soon as there is a point to start at, and is sent what comes in |
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use holdfast_core::config::Takeover;
+use holdfast_core::edge::Edge;
+use holdfast_core::input::{
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, ViewerEnd, ViewerId,
+};
+use holdfast_core::publish::WAITING_LIMIT;
+use holdfast_core::time::Time;
+
+use super::truth::{Fate, Post, Session, Truth};
+
+/// An invariant that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its id.
+    pub id: &'static str,
+    /// What was found.
+    pub what: String,
+}
+
+type Verdict = Result<(), Broken>;
+
+macro_rules! holds {
+    ($condition:expr, $id:literal, $($what:tt)+) => {
+        if !$condition {
+            return Err(Broken { id: $id, what: format!($($what)+) });
+        }
+    };
+}
+
+/// What the faults of this run excuse.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Allowance {
+    /// How late the driver may come.
+    pub slack: Duration,
+    /// How late evidence may be seen.
+    pub unseen: Duration,
+    /// By how much the core's clock may have been slow when it began to measure.
+    pub early: Duration,
+}
+
+/// One judged moment: the truth, the time the core was given, and what the faults excuse.
+#[derive(Clone, Copy)]
+pub struct Bench<'a> {
+    pub truth: &'a Truth,
+    pub now: Time,
+    pub allowance: Allowance,
+}
+
+impl Bench<'_> {
+    /// Judges one output before the truth takes it in. `input` is what the core was handling.
+    pub fn output(&self, input: &Input, output: &Output) -> Verdict {
+        match output {
+            Output::Start { session, request, endpoint, hold, feed, .. } => {
+                self.start(*session, *request, *endpoint, *feed)?;
+                let place = &self.truth.places[endpoint.0 as usize];
+                let slot = hold.slot as usize;
+                holds!(
+                    place.slots[slot].is_none(),
+                    "publish-1",
+                    "slot {slot} of {} is held twice",
+                    place.settings.name
+                );
+                let last = place.generations[slot];
+                holds!(hold.generation > last, "publish-1", "slot {slot} is given under generation {last} again");
+                Ok(())
+            }
+            Output::Accept { request, session } => {
+                let post = self.post(*request)?;
+                holds!(
+                    post.fate == Fate::Negotiating(*session),
+                    "publish-7",
+                    "{request:?} is accepted, but it is {:?}",
+                    post.fate
+                );
+                holds!(
+                    *input == Input::Answered { session: *session },
+                    "publish-7",
+                    "{session} is accepted without an answer"
+                );
+                Ok(())
+            }
+            Output::Refuse { request, reason } => match self.truth.posts.get(request) {
+                Some(post) => self.refuse(*request, post, *reason),
+                None => self.refuse_viewer(*request, *reason),
+            },
+            Output::Finish { session, reason } => self.finish(input, *session, *reason),
+            Output::Note(Note::SessionEnded { session, reason, .. }) => {
+                let row = self.session(*session)?;
+                let finished = row.finished.map(|(reason, _)| reason);
+                holds!(finished == Some(*reason), "publish-5", "{session} is noted as {reason:?} but was {finished:?}");
+                holds!(row.notes == 0, "publish-5", "the end of {session} is noted twice");
+                Ok(())
+            }
+            Output::KeyFrame { session } => {
+                let row = self.session(*session)?;
+                holds!(
+                    row.is_live() && row.accepted,
+                    "publish-10",
+                    "a key frame is asked of {session}, which is not there"
+                );
+                let next = row.key_frame.map(|last| last + self.truth.live.key_frame_interval);
+                let now = self.now + self.allowance.early;
+                holds!(
+                    next.is_none_or(|next| now >= next),
+                    "publish-10",
+                    "key frames are asked of {session} too often"
+                );
+                Ok(())
+            }
+            Output::Rebuild { session } => {
+                let row = self.session(*session)?;
+                holds!(row.is_live(), "publish-10", "{session} is over and its chain is rebuilt");
+                let idle = self.now.since(row.output.unwrap_or(row.started).max(row.rebuilt.unwrap_or(Time::ZERO)));
+                holds!(
+                    idle + self.allowance.early >= Duration::from_secs(10),
+                    "publish-10",
+                    "the chain of {session} is rebuilt after {idle:?} of silence"
+                );
+                Ok(())
+            }
+            Output::Joined { request, .. } => {
+                let feed = self.truth.joins.iter().find(|(each, _)| each == request).map(|(_, feed)| *feed);
+                let known = feed.is_some_and(|feed| self.truth.feeds.contains_key(&feed));
+                holds!(known, "feed-2", "{request:?} joins a feed it never asked for");
+                holds!(!self.truth.draining, "feed-2", "{request:?} joins while the program ends");
+                Ok(())
+            }
+            Output::ViewerEnd { viewer, reason } => self.viewer_end(input, *viewer, *reason),
+            Output::Ready { .. } | Output::Note(_) => Ok(()),
+        }
+    }
+
+    fn post(&self, request: RequestId) -> Result<&Post, Broken> {
+        let unknown = || Broken { id: "publish-7", what: format!("{request:?} is answered but was never made") };
+        self.truth.posts.get(&request).ok_or_else(unknown)
+    }
+
+    fn session(&self, id: SessionId) -> Result<&Session, Broken> {
+        let unknown = || Broken { id: "publish-5", what: format!("{id} is spoken of but never was") };
+        self.truth.sessions.get(&id).ok_or_else(unknown)
+    }
+
+    fn start(&self, session: SessionId, request: RequestId, endpoint: EndpointId, feed: FeedId) -> Verdict {
+        let post = self.post(request)?;
+        holds!(!self.truth.draining, "publish-6", "{request:?} gets a slot while the program ends");
+        holds!(!self.truth.sessions.contains_key(&session), "publish-1", "{session} is given a second slot");
+        holds!(post.fate == Fate::Held, "publish-6", "{request:?} gets a slot, but it is {:?}", post.fate);
+        holds!(post.endpoint == endpoint.0 as usize, "publish-1", "{request:?} gets a slot of another endpoint");
+        let place = &self.truth.places[post.endpoint];
+        let turn = match place.settings.takeover {
+            Takeover::NewestWins => place.held.last(),
+            Takeover::DisplaceDead | Takeover::Refuse => place.held.first(),
+        };
+        holds!(turn == Some(&request), "publish-6", "{request:?} gets a slot though it was the turn of {turn:?}");
+        let elsewhere = self.truth.live_sessions().any(|(_, other)| other.feed == feed);
+        holds!(!elsewhere, "publish-2", "{session} is to feed a slot that another session feeds");
+        Ok(())
+    }
+
+    /// When the last packet of any kind came that the core must have seen by now.
+    fn seen(&self, session: &Session) -> Option<Time> {
+        session.stream.at(self.now - self.allowance.unseen).last_any()
+    }
+
+    /// A holder that is beyond doubt dead: it delivered audio, and then nothing for so long that any look must see it.
+    fn dead_holder(&self, place: usize) -> Option<SessionId> {
+        let settings = &self.truth.places[place].settings;
+        let looks = settings.poll + self.allowance.slack + self.allowance.slack;
+        let silence = settings.dead_after.max(looks) + self.allowance.slack + self.allowance.unseen;
+        let dead = |session: &Session| {
+            let evidence = session.stream.at(self.now);
+            let silent = evidence.last_any().is_some_and(|last| last + silence <= self.now);
+            session.is_live() && evidence.audio.last.is_some() && silent
+        };
+        self.truth.holders(place).find(|(_, session)| dead(session)).map(|(id, _)| id)
+    }
+
+    fn refuse(&self, request: RequestId, post: &Post, reason: RefuseReason) -> Verdict {
+        let open = matches!(post.fate, Fate::Held | Fate::Negotiating(_));
+        holds!(open, "publish-7", "{request:?} is refused for {reason:?}, but it is {:?}", post.fate);
+        if reason == RefuseReason::NotFound {
+            let known = self.truth.places.get(post.endpoint).is_some();
+            holds!(!known, "publish-4", "{request:?} does not find its endpoint");
+            return Ok(());
+        }
+        if reason == RefuseReason::NegotiationFailed {
+            let negotiating = matches!(post.fate, Fate::Negotiating(_));
+            holds!(negotiating, "publish-4", "{request:?} was never negotiated with");
+            return Ok(());
+        }
+        if reason == RefuseReason::Draining {
+            holds!(self.truth.draining, "publish-4", "{request:?} is refused as if the program ended");
+            return Ok(());
+        }
+        holds!(post.fate == Fate::Held, "publish-4", "{request:?} has its slot and is refused for {reason:?}");
+        let place = &self.truth.places[post.endpoint];
+        let rule = place.settings.takeover;
+        let held =
+            |(slot, holder): (usize, &Option<_>)| holder.is_some() || self.truth.freed == Some((post.endpoint, slot));
+        let full = place.slots.iter().enumerate().all(held);
+        holds!(full, "publish-6", "{request:?} is refused for {reason:?} while a slot is free");
+        // A packet that a look may have found and the look before not.
+        let looks = place.settings.poll + self.allowance.slack + self.allowance.slack;
+        let ago = self.now - looks - self.allowance.unseen;
+        let any = |test: &dyn Fn(&Session) -> bool| self.truth.holders(post.endpoint).any(|(_, row)| test(row));
+        match reason {
+            RefuseReason::TooManyWaiting => {
+                let waiting = place.held.len() - 1;
+                holds!(waiting >= WAITING_LIMIT, "publish-4", "{request:?} is one too many after {waiting}");
+                return Ok(());
+            }
+            RefuseReason::HolderLive if rule == Takeover::Refuse => {
+                let media = any(&|row| row.stream.at(self.now).last_media().is_some());
+                holds!(media, "publish-4", "{request:?}: no holder ever delivered anything");
+            }
+            RefuseReason::HolderLive => {
+                let moved = any(&|row| row.stream.at(self.now).last_any().is_some_and(|last| last >= ago));
+                holds!(moved, "publish-4", "{request:?}: no holder has sent anything for {looks:?}");
+                holds!(rule == Takeover::DisplaceDead, "publish-4", "{request:?}: the newest wins against the living");
+            }
+            RefuseReason::HolderWithoutAudio => {
+                let before = self.now - self.allowance.unseen;
+                let audio = any(&|row| row.is_live() && row.stream.at(before).audio.last.is_some());
+                holds!(!audio, "publish-4", "{request:?}: a holder did deliver audio");
+                let video = any(&|row| row.stream.at(self.now).video.last.is_some());
+                holds!(video, "publish-4", "{request:?}: no holder ever delivered anything");
+            }
+            RefuseReason::HolderNegotiating if rule == Takeover::NewestWins => {
+                let older = any(&|row| row.order < post.order);
+                holds!(!older, "publish-4", "{request:?} is newer than a holder");
+            }
+            RefuseReason::HolderNegotiating => {
+                let before = self.now - self.allowance.unseen;
+                let media = any(&|row| row.is_live() && row.stream.at(before).last_media().is_some());
+                holds!(!media, "publish-4", "{request:?}: a holder did deliver media");
+            }
+            RefuseReason::TakeoverTimeout => {
+                let waited = self.now.since(post.arrived);
+                let wait = place.settings.takeover_wait;
+                holds!(waited + self.allowance.early >= wait, "publish-7", "{request:?} is given up after {waited:?}");
+            }
+            _ => holds!(false, "publish-4", "{request:?} is refused for {reason:?}, which is not for it"),
+        }
+        let leaving = any(&|row| !row.is_live());
+        if rule == Takeover::DisplaceDead && !leaving {
+            let dead = self.dead_holder(post.endpoint);
+            holds!(dead.is_none(), "publish-4", "{request:?} is refused for {reason:?} though {dead:?} is dead");
+        }
+        Ok(())
+    }
+
+    fn finish(&self, input: &Input, id: SessionId, reason: EndReason) -> Verdict {
+        let session = self.session(id)?;
+        holds!(session.is_live(), "publish-5", "{id} ends as {reason:?} after it ended as {:?}", session.finished);
+        let settings = &self.truth.places[session.endpoint].settings;
+        let evidence = session.stream.at(self.now - self.allowance.unseen);
+        match reason {
+            EndReason::Displaced => self.displaced(id, session),
+            EndReason::Inactive => {
+                let silent = evidence.last_media().map(|last| self.now.since(last));
+                let early = silent.is_none_or(|silent| silent + self.allowance.unseen < settings.inactivity_timeout);
+                holds!(!early, "publish-9", "the watchdog ends {id}, whose media came {silent:?} ago");
+                self.not_late(id, session)
+            }
+            EndReason::SetupTimeout => {
+                let age = self.now.since(session.started);
+                holds!(
+                    age + self.allowance.early >= settings.setup_timeout,
+                    "publish-9",
+                    "{id} gets {age:?} to set up"
+                );
+                holds!(evidence.last_media().is_none(), "publish-9", "{id} did deliver before its set-up deadline");
+                self.not_late(id, session)
+            }
+            EndReason::ClientGone => {
+                let cause = *input == Input::Hangup { request: session.post };
+                holds!(cause, "publish-5", "{id} ends as if its client had gone");
+                Ok(())
+            }
+            EndReason::Shutdown => {
+                holds!(*input == Input::Drain, "publish-5", "{id} ends as if the program ended");
+                Ok(())
+            }
+            _ => {
+                let cause = *input == Input::End { session: id, reason };
+                holds!(cause, "publish-5", "{id} ends as {reason:?} on {input:?}");
+                Ok(())
+            }
+        }
+    }
+
+    fn not_late(&self, id: SessionId, session: &Session) -> Verdict {
+        let latest = self.truth.latest_end(session, self.now) + self.allowance.slack + self.allowance.unseen;
+        holds!(self.now <= latest, "publish-9", "{id} should have ended by {latest:?}");
+        Ok(())
+    }
+
+    fn displaced(&self, id: SessionId, session: &Session) -> Verdict {
+        let place = &self.truth.places[session.endpoint];
+        let newer = |request: &RequestId| self.truth.posts[request].order > session.order;
+        holds!(place.held.iter().any(newer), "publish-3", "{id} is displaced and no newer POST waits for its slot");
+        let name = &place.settings.name;
+        match place.settings.takeover {
+            Takeover::Refuse => holds!(false, "publish-3", "{id} is displaced at {name}, where holders are kept"),
+            Takeover::NewestWins => {}
+            Takeover::DisplaceDead => {
+                let evidence = session.stream.at(self.now);
+                holds!(evidence.last_media().is_some(), "publish-3", "{id} is displaced and never delivered anything");
+                holds!(evidence.audio.last.is_some(), "publish-3", "{id} is displaced and never delivered audio");
+                let dead = |last: Time| last + place.settings.dead_after <= self.now;
+                let last = self.seen(session);
+                holds!(last.is_none_or(dead), "publish-3", "{id} is displaced and sent a packet at {last:?}");
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_viewer(&self, request: RequestId, reason: RefuseReason) -> Verdict {
+        let feed = self.truth.joins.iter().find(|(each, _)| *each == request).map(|(_, feed)| feed);
+        let Some(feed) = feed else {
+            return Err(Broken { id: "publish-7", what: format!("{request:?} is refused and was never made") });
+        };
+        let feed = self.truth.feeds.get(feed);
+        let so = match reason {
+            RefuseReason::Draining => self.truth.draining,
+            RefuseReason::NotFound => feed.is_none(),
+            RefuseReason::TooManyViewers => feed.is_some_and(|feed| feed.viewers.len() >= self.truth.live.viewers),
+            _ => false,
+        };
+        holds!(so, "feed-2", "{request:?} may not watch for {reason:?}");
+        Ok(())
+    }
+
+    fn viewer_end(&self, input: &Input, id: ViewerId, reason: ViewerEnd) -> Verdict {
+        let Some(viewer) = self.truth.viewers.get(&id) else {
+            return Err(Broken { id: "feed-2", what: format!("{id} ends and never joined") });
+        };
+        holds!(viewer.ended.is_none(), "feed-2", "{id} ends as {reason:?} after it ended as {:?}", viewer.ended);
+        let feed = &self.truth.feeds[&viewer.feed];
+        match reason {
+            ViewerEnd::Left => holds!(false, "feed-2", "{id} is told that it left"),
+            ViewerEnd::Shutdown => holds!(*input == Input::Drain, "feed-2", "{id} ends as if the program ended"),
+            ViewerEnd::Idle => {
+                let idle = self.now.since(feed.last_push.map_or(viewer.joined, |push| push.max(viewer.joined)));
+                let (least, most) = (self.truth.live.idle, self.truth.live.idle + self.allowance.slack);
+                holds!(
+                    least <= idle + self.allowance.early && idle <= most,
+                    "feed-2",
+                    "{id} ends as idle after {idle:?}"
+                );
+            }
+            // The chunk that overtook it is not in the truth yet.
+            ViewerEnd::Slow => {
+                let pushed = match input {
+                    Input::Media { data, .. } => data.len() as u64,
+                    _ => 0,
+                };
+                let tail = feed.tail_after(pushed, self.truth.live.buffer as u64);
+                let at = viewer.cursor;
+                holds!(
+                    at.is_some_and(|at| at < tail),
+                    "feed-2",
+                    "{id} ends as slow at {at:?}, its feed is kept from {tail}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges what stands after each call: cheap enough for every one.
+    pub fn standing(&self, edge: &Edge) -> Verdict {
+        for (index, place) in self.truth.places.iter().enumerate() {
+            let Some(oldest) = place.held.first() else { continue };
+            let name = &place.settings.name;
+            holds!(
+                place.slots.iter().all(Option::is_some),
+                "publish-6",
+                "{oldest:?} waits while a slot of {name} is free"
+            );
+            for request in &place.held {
+                let post = &self.truth.posts[request];
+                let latest = post.arrived + place.settings.takeover_wait + place.settings.poll + self.allowance.slack;
+                holds!(self.now <= latest, "publish-7", "{request:?} waits at {name} since {:?}", post.arrived);
+            }
+            let leaving = self.truth.holders(index).any(|(_, session)| !session.is_live());
+            let newest = place.held.iter().map(|request| self.truth.posts[request].arrived).max();
+            let looked = newest.is_some_and(|newest| newest + place.settings.poll + self.allowance.slack < self.now);
+            if place.settings.takeover == Takeover::DisplaceDead && looked && !leaving {
+                let dead = self.dead_holder(index);
+                holds!(dead.is_none(), "publish-4", "{oldest:?} waits at {name} though {dead:?} is dead");
+            }
+        }
+        let unanswered = (edge.publish().unanswered(), self.truth.unanswered());
+        holds!(unanswered.0 == unanswered.1, "publish-8", "unanswered POSTs, by the core and in truth: {unanswered:?}");
+        let sessions = (edge.publish().session_count(), self.truth.present.len());
+        holds!(sessions.0 == sessions.1, "publish-8", "sessions, by the core and in truth: {sessions:?}");
+        let viewers = (edge.feeds().viewer_count(), self.truth.watching);
+        holds!(viewers.0 == viewers.1, "feed-2", "viewers, by the core and in truth: {viewers:?}");
+        Ok(())
+    }
+
+    /// Judges a feed that something happened to.
+    pub fn feed(&self, edge: &Edge, id: FeedId) -> Verdict {
+        let Some(feed) = self.truth.feeds.get(&id) else { return Ok(()) };
+        let bytes = edge.feeds().status(self.now, id).map(|status| (status.bytes_in, status.span));
+        let (head, span) = (feed.head, feed.head - feed.tail());
+        holds!(
+            bytes == Some((head, span)),
+            "publish-2",
+            "bytes in feed {id}: {bytes:?}, but {head} of holders, {span} kept"
+        );
+        for viewer in &feed.viewers {
+            let row = &self.truth.viewers[viewer];
+            match row.cursor {
+                Some(cursor) => holds!(cursor >= feed.tail(), "feed-2", "{viewer} was overtaken and is still there"),
+                None => {
+                    let point = feed.random_access().map(|point| (point.came, point.at));
+                    let old = row.joined + self.truth.live.fresh + self.allowance.slack;
+                    let since = point.filter(|(came, _)| *came >= row.joined || self.now > old);
+                    holds!(since.is_none(), "feed-3", "{viewer} waits though it could start at {since:?}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges everything.
+    pub fn all(&self, edge: &Edge) -> Verdict {
+        self.standing(edge)?;
+        for (place, state) in self.truth.places.iter().zip(edge.publish().endpoints()) {
+            let name = &place.settings.name;
+            let holders = state.holders().eq(place.slots.iter().copied());
+            holds!(holders, "publish-1", "the holders at {name} are {:?}", place.slots);
+            let counts = &state.counts;
+            let same = (counts.offers, counts.accepted) == (place.offers, place.accepted)
+                && (counts.refused, counts.ended) == (place.refused, place.ended);
+            holds!(same, "publish-8", "{name} counts {counts:?}, but {}", counted(place));
+            let waiting = (state.waiting(), place.held.len());
+            holds!(waiting.0 == waiting.1, "publish-8", "{name}: waiting by the core and in truth: {waiting:?}");
+        }
+        let waiting: usize = self.truth.places.iter().map(|place| place.held.len()).sum();
+        let timers = (edge.publish().timer_count(), self.truth.live_sessions().count() + waiting);
+        holds!(timers.0 == timers.1, "publish-8", "deadlines, armed and needed: {timers:?}");
+        for (id, session) in self.truth.live_sessions() {
+            self.not_late(id, session)?;
+        }
+        for feed in self.truth.feeds.keys() {
+            self.feed(edge, *feed)?;
+        }
+        Ok(())
+    }
+
+    /// Judges that nothing is left of anybody.
+    pub fn rest(&self, edge: &Edge) -> Verdict {
+        self.all(edge)?;
+        let publish = edge.publish();
+        let left = (publish.session_count(), publish.unanswered(), publish.timer_count(), edge.feeds().viewer_count());
+        holds!(left == (0, 0, 0, 0), "publish-8", "sessions, POSTs, deadlines and viewers left: {left:?}");
+        let deadline = edge.deadline();
+        holds!(deadline.is_none(), "publish-8", "something is still due at {deadline:?}");
+        let unanswered =
+            self.truth.posts.iter().find(|(_, post)| matches!(post.fate, Fate::Held | Fate::Negotiating(_)));
+        holds!(unanswered.is_none(), "publish-7", "never answered: {unanswered:?}");
+        let session = self.truth.sessions.iter().find(|(_, session)| session.notes != 1 || session.is_live());
+        holds!(session.is_none(), "publish-5", "not ended and noted once: {session:?}");
+        Ok(())
+    }
+}
+
+fn counted(place: &super::truth::Place) -> String {
+    let mut words = String::new();
+    let (offers, accepted) = (place.offers, place.accepted);
+    let _ = write!(words, "offers {offers}, accepted {accepted}, refused {:?}, ended {:?}", place.refused, place.ended);
+    words
+}

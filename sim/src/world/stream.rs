@@ -1,0 +1,177 @@
+//! The packets that a publisher really sends: computed from its rhythm when somebody looks, never one event a packet.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use holdfast_core::input::{Arrivals, Evidence};
+use holdfast_core::time::Time;
+
+/// Nobody looks further back than this, so windows that closed before it are summed up.
+const MEMORY: Duration = Duration::from_secs(3);
+
+/// One kind of packet: the first after `phase` µs, then one each `every` µs; none at all where `every` is 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Track {
+    pub every: u64,
+    pub phase: u64,
+}
+
+impl Track {
+    pub const NONE: Track = Track { every: 0, phase: 0 };
+
+    pub const fn every_ms(ms: u64) -> Self {
+        Track { every: ms * 1000, phase: 0 }
+    }
+
+    pub fn phase(self, micros: u64) -> Self {
+        Track { phase: micros, ..self }
+    }
+}
+
+/// How often which packets leave a publisher.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rhythm {
+    pub audio: Track,
+    pub video: Track,
+    pub control: Track,
+}
+
+impl Rhythm {
+    /// Audio each 20 ms, video each 33 ms, RTCP each second.
+    pub const AUDIO_VIDEO: Rhythm =
+        Rhythm { audio: Track::every_ms(20), video: Track::every_ms(33), control: Track::every_ms(1000) };
+
+    /// Picture alone, a frame each `ms` ms, no RTCP.
+    pub const fn video_only(ms: u64) -> Self {
+        Rhythm { audio: Track::NONE, video: Track::every_ms(ms), control: Track::NONE }
+    }
+
+    /// The same without audio.
+    pub fn muted(self) -> Self {
+        Rhythm { audio: Track::NONE, ..self }
+    }
+
+    fn tracks(&self) -> [Track; 3] {
+        [self.audio, self.video, self.control]
+    }
+}
+
+/// A time in which packets leave: `[from, until)`.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    from: Time,
+    until: Time,
+    rhythm: Rhythm,
+}
+
+impl Window {
+    /// What came of one track up to and with `at`.
+    fn arrivals(&self, track: Track, at: Time) -> Arrivals {
+        let first = self.from + Duration::from_micros(track.phase);
+        let last = at.min(self.until - Duration::from_micros(1));
+        if track.every == 0 || last < first {
+            return Arrivals::default();
+        }
+        let steps = last.since(first).as_micros() as u64 / track.every;
+        Arrivals { count: steps + 1, last: Some(first + Duration::from_micros(steps * track.every)) }
+    }
+}
+
+/// Everything that one session's publisher sent so far.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    before: [Arrivals; 3],
+    windows: VecDeque<Window>,
+}
+
+impl Stream {
+    /// From `now` on packets leave in this rhythm.
+    pub fn open(&mut self, now: Time, rhythm: Rhythm) {
+        self.close(now);
+        while let Some(window) = self.windows.front().filter(|window| window.until + MEMORY <= now).copied() {
+            let sums = self.before.iter_mut().zip(window.rhythm.tracks());
+            sums.for_each(|(sum, track)| *sum = add(*sum, window.arrivals(track, now)));
+            self.windows.pop_front();
+        }
+        self.windows.push_back(Window { from: now, until: Time::NEVER, rhythm });
+    }
+
+    /// From `now` on no packet leaves.
+    pub fn close(&mut self, now: Time) {
+        if let Some(window) = self.windows.back_mut().filter(|window| window.until == Time::NEVER) {
+            window.until = now;
+        }
+    }
+
+    /// Whether packets leave.
+    pub fn is_open(&self) -> bool {
+        self.windows.back().is_some_and(|window| window.until == Time::NEVER)
+    }
+
+    /// What came of audio, video and control up to and with these times, none further back than [`MEMORY`].
+    pub fn evidence(&self, at: [Time; 3]) -> Evidence {
+        let sum = |kind: usize| {
+            let windows = self.windows.iter().map(|window| window.arrivals(window.rhythm.tracks()[kind], at[kind]));
+            windows.fold(self.before[kind], add)
+        };
+        Evidence { audio: sum(0), video: sum(1), control: sum(2) }
+    }
+
+    /// What came up to and with `at`.
+    pub fn at(&self, at: Time) -> Evidence {
+        self.evidence([at; 3])
+    }
+}
+
+fn add(sum: Arrivals, more: Arrivals) -> Arrivals {
+    Arrivals { count: sum.count + more.count, last: sum.last.max(more.last) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_micros(ms * 1000)
+    }
+
+    #[test]
+    fn packets_are_counted_as_if_each_had_been_sent() {
+        let mut stream = Stream::default();
+        let rhythm =
+            Rhythm { audio: Track::every_ms(20).phase(5_000), video: Track::every_ms(33), control: Track::NONE };
+        let (mut audio, mut video) = (Arrivals::default(), Arrivals::default());
+        let mut open = false;
+        for ms in 0..20_000 {
+            // Two seconds of sending, one of silence.
+            let sends = ms % 3000 < 2000;
+            if sends != open {
+                if sends {
+                    stream.open(at(ms), rhythm)
+                } else {
+                    stream.close(at(ms))
+                }
+                open = sends;
+            }
+            let since = ms % 3000;
+            if sends && since >= 5 && (since - 5) % 20 == 0 {
+                audio = Arrivals { count: audio.count + 1, last: Some(at(ms)) };
+            }
+            if sends && since % 33 == 0 {
+                video = Arrivals { count: video.count + 1, last: Some(at(ms)) };
+            }
+            assert_eq!(stream.at(at(ms)), Evidence { audio, video, control: Arrivals::default() }, "{ms} ms");
+        }
+        assert!(stream.windows.len() <= 3, "old windows are summed up");
+    }
+
+    #[test]
+    fn a_look_at_the_past_sees_the_past() {
+        let mut stream = Stream::default();
+        stream.open(at(0), Rhythm::AUDIO_VIDEO);
+        stream.close(at(100));
+        stream.open(at(200), Rhythm::AUDIO_VIDEO);
+        assert_eq!(stream.at(at(150)).audio, Arrivals { count: 5, last: Some(at(80)) });
+        assert_eq!(stream.at(at(200)).audio, Arrivals { count: 6, last: Some(at(200)) });
+    }
+}

@@ -1,0 +1,408 @@
+//! What really happened, kept apart from the core: who asked, who was let in, who sends, who watches.
+//!
+//! It is fed with every input and every output and decides nothing itself. The oracles judge the core by it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use holdfast_core::config::{Config, Endpoint, Live};
+use holdfast_core::input::{
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, ViewerEnd, ViewerId,
+};
+use holdfast_core::time::Time;
+
+use super::stream::Stream;
+
+/// What became of a POST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Held,
+    Negotiating(SessionId),
+    Accepted(SessionId),
+    Refused(RefuseReason),
+    /// Its client hung up first.
+    Gone,
+}
+
+#[derive(Clone, Debug)]
+pub struct Post {
+    pub endpoint: usize,
+    pub arrived: Time,
+    /// When it got a slot.
+    pub granted: Option<Time>,
+    /// Counts POSTs as they arrive.
+    pub order: u64,
+    pub fate: Fate,
+    pub answered: Option<Time>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub endpoint: usize,
+    pub slot: usize,
+    pub generation: u64,
+    pub feed: FeedId,
+    pub post: RequestId,
+    pub order: u64,
+    pub started: Time,
+    pub stream: Stream,
+    pub accepted: bool,
+    pub finished: Option<(EndReason, Time)>,
+    /// How often its end was noted.
+    pub notes: u32,
+    pub released: bool,
+    /// When its media last entered its slot.
+    pub output: Option<Time>,
+    pub rebuilt: Option<Time>,
+    pub key_frame: Option<Time>,
+}
+
+impl Session {
+    pub fn is_live(&self) -> bool {
+        self.finished.is_none()
+    }
+}
+
+/// Media that tells where it came from: the serial number of its chunk, over and over.
+pub fn media(serial: u64, length: usize) -> Bytes {
+    serial.to_le_bytes().into_iter().cycle().take(length).collect::<Vec<u8>>().into()
+}
+
+/// The serial number of a chunk.
+fn serial(data: &[u8]) -> u64 {
+    data.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Chunk {
+    pub at: u64,
+    pub length: u64,
+    pub serial: u64,
+    pub random_access: bool,
+    pub came: Time,
+    pub session: SessionId,
+}
+
+/// What a slot's feed holds.
+#[derive(Clone, Debug, Default)]
+pub struct Feed {
+    pub chunks: VecDeque<Chunk>,
+    pub head: u64,
+    pub last_push: Option<Time>,
+    /// Viewers that are connected.
+    pub viewers: Vec<ViewerId>,
+}
+
+impl Feed {
+    pub fn tail(&self) -> u64 {
+        self.chunks.front().map_or(self.head, |chunk| chunk.at)
+    }
+
+    /// The chunk that holds this offset.
+    pub fn chunk(&self, at: u64) -> Option<&Chunk> {
+        let index = self.chunks.partition_point(|chunk| chunk.at + chunk.length <= at);
+        self.chunks.get(index).filter(|chunk| chunk.at <= at)
+    }
+
+    /// Where the tail will be once so many more bytes have come in one chunk.
+    pub fn tail_after(&self, length: u64, buffer: u64) -> u64 {
+        let head = self.head + length;
+        let kept = self.chunks.iter().find(|chunk| head - chunk.at <= buffer);
+        if length == 0 { self.tail() } else { kept.map_or(self.head, |chunk| chunk.at) }
+    }
+
+    pub fn random_access(&self) -> Option<&Chunk> {
+        self.chunks.iter().rev().find(|chunk| chunk.random_access)
+    }
+
+    fn push(&mut self, chunk: Chunk, buffer: u64) {
+        self.head = chunk.at + chunk.length;
+        self.last_push = Some(chunk.came);
+        self.chunks.push_back(chunk);
+        while self.chunks.len() > 1 && self.head - self.tail() > buffer {
+            self.chunks.pop_front();
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    pub feed: FeedId,
+    pub joined: Time,
+    /// Where it reads; `None` until it was seen to have started.
+    pub cursor: Option<u64>,
+    pub ended: Option<ViewerEnd>,
+    /// Whose media it read last, and of how many sessions it has read.
+    pub of: Option<SessionId>,
+    pub sessions: u32,
+}
+
+/// One endpoint: who holds which slot, and who waits, oldest first.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub settings: Endpoint,
+    pub slots: Vec<Option<SessionId>>,
+    /// The generation of the last tenancy of each slot.
+    pub generations: Vec<u64>,
+    pub held: Vec<RequestId>,
+    pub offers: u64,
+    pub accepted: u64,
+    pub refused: [u64; RefuseReason::ALL.len()],
+    pub ended: [u64; EndReason::ALL.len()],
+}
+
+#[derive(Debug)]
+pub struct Truth {
+    pub places: Vec<Place>,
+    pub live: Live,
+    pub posts: BTreeMap<RequestId, Post>,
+    pub sessions: BTreeMap<SessionId, Session>,
+    /// Sessions whose slot is not released yet.
+    pub present: Vec<SessionId>,
+    pub feeds: BTreeMap<FeedId, Feed>,
+    pub viewers: BTreeMap<ViewerId, Viewer>,
+    pub watching: usize,
+    /// Requests to watch that have no answer yet.
+    pub joins: Vec<(RequestId, FeedId)>,
+    pub draining: bool,
+    /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
+    pub freed: Option<(usize, usize)>,
+    orders: u64,
+}
+
+impl Truth {
+    pub fn new(config: &Config, feeds: impl Iterator<Item = FeedId>) -> Self {
+        let place = |endpoint: &Endpoint| Place {
+            settings: endpoint.clone(),
+            slots: vec![None; endpoint.slots as usize],
+            generations: vec![0; endpoint.slots as usize],
+            held: Vec::new(),
+            offers: 0,
+            accepted: 0,
+            refused: [0; RefuseReason::ALL.len()],
+            ended: [0; EndReason::ALL.len()],
+        };
+        Truth {
+            places: config.endpoints.iter().map(place).collect(),
+            live: config.live.clone(),
+            posts: BTreeMap::new(),
+            sessions: BTreeMap::new(),
+            present: Vec::new(),
+            feeds: feeds.map(|feed| (feed, Feed::default())).collect(),
+            viewers: BTreeMap::new(),
+            watching: 0,
+            joins: Vec::new(),
+            draining: false,
+            freed: None,
+            orders: 0,
+        }
+    }
+
+    pub fn live_session(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id).filter(|session| session.is_live())
+    }
+
+    /// The sessions that hold a slot of an endpoint.
+    pub fn holders(&self, place: usize) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.places[place].slots.iter().flatten().filter_map(|id| Some((*id, self.sessions.get(id)?)))
+    }
+
+    /// What an input means before the core has seen it.
+    pub fn before(&mut self, now: Time, input: &Input) {
+        self.freed = None;
+        match input {
+            Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
+                self.offer(now, *request, *endpoint);
+            }
+            Input::Released { session } => {
+                if self.sessions.get(session).is_some_and(|session| !session.is_live()) {
+                    self.release(*session);
+                }
+            }
+            Input::Join { request, feed } => self.joins.push((*request, *feed)),
+            Input::Drain => self.draining = true,
+            _ => {}
+        }
+    }
+
+    fn offer(&mut self, now: Time, request: RequestId, endpoint: EndpointId) {
+        self.orders += 1;
+        let endpoint = endpoint.0 as usize;
+        let (order, fate) = (self.orders, Fate::Held);
+        self.posts.insert(request, Post { endpoint, arrived: now, granted: None, order, fate, answered: None });
+        if let Some(place) = self.places.get_mut(endpoint) {
+            place.held.push(request);
+            place.offers += 1;
+        }
+    }
+
+    fn release(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get_mut(&id).filter(|session| !session.released) else { return };
+        session.released = true;
+        self.freed = Some((session.endpoint, session.slot));
+        self.places[session.endpoint].slots[session.slot] = None;
+        self.present.retain(|each| *each != id);
+    }
+
+    /// What an output means. `input` is what the core was handling.
+    pub fn output(&mut self, now: Time, input: &Input, output: &Output) {
+        match output {
+            Output::Start { session, request, endpoint, hold, feed, .. } => {
+                let endpoint = endpoint.0 as usize;
+                let Some(post) = self.posts.get_mut(request) else { return };
+                post.fate = Fate::Negotiating(*session);
+                post.granted = Some(now);
+                let place = &mut self.places[endpoint];
+                place.held.retain(|each| each != request);
+                place.slots[hold.slot as usize] = Some(*session);
+                place.generations[hold.slot as usize] = hold.generation;
+                self.present.push(*session);
+                let row = Session {
+                    endpoint,
+                    slot: hold.slot as usize,
+                    generation: hold.generation,
+                    feed: *feed,
+                    post: *request,
+                    order: post.order,
+                    started: now,
+                    stream: Stream::default(),
+                    accepted: false,
+                    finished: None,
+                    notes: 0,
+                    released: false,
+                    output: None,
+                    rebuilt: None,
+                    key_frame: None,
+                };
+                self.sessions.insert(*session, row);
+            }
+            Output::Accept { request, session } => {
+                if let Some(post) = self.posts.get_mut(request) {
+                    (post.fate, post.answered) = (Fate::Accepted(*session), Some(now));
+                    self.places[post.endpoint].accepted += 1;
+                }
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.accepted = true;
+                }
+            }
+            Output::Refuse { request, reason } => {
+                self.joins.retain(|(each, _)| each != request);
+                let Some(post) = self.posts.get_mut(request) else { return };
+                (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
+                if let Some(place) = self.places.get_mut(post.endpoint) {
+                    place.held.retain(|each| each != request);
+                    place.refused[*reason as usize] += 1;
+                }
+            }
+            Output::Finish { session: id, reason } => {
+                let Some(session) = self.sessions.get_mut(id) else { return };
+                session.finished = Some((*reason, now));
+                self.places[session.endpoint].ended[*reason as usize] += 1;
+                if *reason == EndReason::ClientGone {
+                    if let Some(post) = self.posts.get_mut(&session.post) {
+                        post.fate = Fate::Gone;
+                    }
+                }
+                if matches!(input, Input::Released { session } if session == id) {
+                    self.release(*id);
+                }
+            }
+            Output::KeyFrame { session } => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.key_frame = Some(now);
+                }
+            }
+            Output::Rebuild { session } => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.rebuilt = Some(now);
+                }
+            }
+            Output::Joined { request, viewer } => {
+                let Some(index) = self.joins.iter().position(|(each, _)| each == request) else { return };
+                let (_, feed) = self.joins.swap_remove(index);
+                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, sessions: 0 };
+                self.viewers.insert(*viewer, row);
+                self.watching += 1;
+                if let Some(feed) = self.feeds.get_mut(&feed) {
+                    feed.viewers.push(*viewer);
+                }
+            }
+            Output::ViewerEnd { viewer, reason } => self.end_viewer(*viewer, *reason),
+            Output::Note(Note::SessionEnded { session, .. }) => {
+                if let Some(session) = self.sessions.get_mut(session) {
+                    session.notes += 1;
+                }
+            }
+            Output::Ready { .. } | Output::Note(_) => {}
+        }
+    }
+
+    /// What an input meant, now that the core has acted on it and on everything that was due before it.
+    pub fn after(&mut self, now: Time, input: &Input) {
+        match input {
+            Input::Hangup { request } => {
+                if let Some(post) = self.posts.get_mut(request).filter(|post| post.fate == Fate::Held) {
+                    post.fate = Fate::Gone;
+                    self.places[post.endpoint].held.retain(|each| each != request);
+                }
+            }
+            Input::Media { session: id, data, random_access } => {
+                let Some(session) = self.sessions.get_mut(id).filter(|session| session.is_live()) else { return };
+                session.output = Some(now);
+                if let Some(feed) = self.feeds.get_mut(&session.feed) {
+                    let (length, random_access) = (data.len() as u64, *random_access);
+                    let chunk =
+                        Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, session: *id };
+                    feed.push(chunk, self.live.buffer as u64);
+                }
+            }
+            Input::Sent { viewer, bytes } => {
+                if let Some(cursor) = self.viewers.get_mut(viewer).and_then(|viewer| viewer.cursor.as_mut()) {
+                    *cursor += bytes;
+                }
+            }
+            Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
+            _ => {}
+        }
+    }
+
+    fn end_viewer(&mut self, id: ViewerId, reason: ViewerEnd) {
+        let Some(viewer) = self.viewers.get_mut(&id).filter(|viewer| viewer.ended.is_none()) else { return };
+        viewer.ended = Some(reason);
+        self.watching -= 1;
+        if let Some(feed) = self.feeds.get_mut(&viewer.feed) {
+            feed.viewers.retain(|each| *each != id);
+        }
+    }
+
+    /// POSTs that have no answer and whose client is still there.
+    pub fn unanswered(&self) -> usize {
+        let held: usize = self.places.iter().map(|place| place.held.len()).sum();
+        let negotiating = |id: &&SessionId| self.live_session(**id).is_some_and(|session| !session.accepted);
+        held + self.present.iter().filter(negotiating).count()
+    }
+
+    /// Sessions that are not over.
+    pub fn live_sessions(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.present.iter().filter_map(|id| Some((*id, self.live_session(*id)?)))
+    }
+
+    /// When the watchdog or the set-up deadline has to end a session that hears nothing more.
+    pub fn latest_end(&self, session: &Session, now: Time) -> Time {
+        let settings = &self.places[session.endpoint].settings;
+        match session.stream.at(now).last_media() {
+            Some(last) => last + settings.inactivity_timeout,
+            None => session.started + settings.setup_timeout,
+        }
+    }
+
+    /// The longest that anything may take to come to rest.
+    pub fn longest_wait(&self) -> Duration {
+        let longest = |settings: &Endpoint| {
+            let wait = settings.takeover_wait + settings.poll + settings.setup_timeout;
+            wait + settings.inactivity_timeout
+        };
+        self.places.iter().map(|place| longest(&place.settings)).max().unwrap_or_default()
+    }
+}

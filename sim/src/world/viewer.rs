@@ -1,0 +1,262 @@
+//! A viewer of a feed: joins, reads fast or slowly or not at all, leaves or is ended, and comes back.
+
+use std::time::Duration;
+
+use holdfast_core::input::{FeedId, Input, ViewerId};
+use rand::Rng;
+use rand::rngs::SmallRng;
+
+use super::chance::{Fault, Mark, span};
+use super::oracle::Broken;
+use super::truth::Chunk;
+use super::{Event, Owner, World};
+
+pub(super) struct Viewer {
+    dice: SmallRng,
+    feed: FeedId,
+    id: Option<ViewerId>,
+    pace: Pace,
+    /// A read is planned.
+    reading: bool,
+    life: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pace {
+    /// Everything, as soon as it is there.
+    Fast,
+    /// So many bytes each half second.
+    Slow(u64),
+    Stopped,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Join,
+    Read,
+    Stop,
+    Leave,
+}
+
+impl World<'_> {
+    pub(super) fn add_viewer(&mut self, feed: FeedId, first: Duration) -> usize {
+        let index = self.viewers.len();
+        let dice = super::generator(self.seed, 10_000 + index as u64);
+        self.viewers.push(Viewer { dice, feed, id: None, pace: Pace::Fast, reading: false, life: 0 });
+        self.viewer_step(index, first, Step::Join);
+        index
+    }
+
+    fn viewer_step(&mut self, index: usize, delay: Duration, step: Step) {
+        let life = self.viewers[index].life;
+        self.plan_event(self.now + delay, Event::Viewer { index, life, step });
+    }
+
+    /// Its request was answered: it watches.
+    pub(super) fn watching(&mut self, index: usize, id: ViewerId) {
+        let viewer = &mut self.viewers[index];
+        let (plan, dice) = (&self.plan, &mut viewer.dice);
+        let stop = plan.strikes(Fault::ViewerStops, dice).then(|| span(dice, 0, 20_000));
+        let slow = plan.strikes(Fault::ViewerSlow, dice).then(|| dice.random_range(1..400));
+        let leave = (!self.healed && dice.random_bool(0.5)).then(|| span(dice, 0, 40_000));
+        viewer.id = Some(id);
+        viewer.pace = slow.map_or(Pace::Fast, Pace::Slow);
+        self.read_soon(index);
+        if let Some(after) = stop {
+            self.viewer_step(index, after, Step::Stop);
+        }
+        if let Some(after) = leave {
+            self.viewer_step(index, after, Step::Leave);
+        }
+    }
+
+    /// Its request was refused.
+    pub(super) fn turned_away(&mut self, index: usize) {
+        let delay = span(&mut self.viewers[index].dice, 1_000, 10_000);
+        self.viewer_step(index, delay, Step::Join);
+    }
+
+    pub(super) fn viewer_ended(&mut self, id: ViewerId) {
+        let Some(index) = self.viewers.iter().position(|viewer| viewer.id == Some(id)) else { return };
+        if let Some(row) = self.truth.viewers.get(&id) {
+            if row.sessions > 1 {
+                self.mark(Mark::ViewerAcrossSessions);
+            }
+        }
+        self.gone(index, id);
+    }
+
+    fn gone(&mut self, index: usize, id: ViewerId) {
+        let viewer = &mut self.viewers[index];
+        viewer.life += 1;
+        (viewer.id, viewer.reading) = (None, false);
+        let late = self.plan.strikes(Fault::LateViewer, &mut viewer.dice);
+        let (delay, again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
+        if late {
+            self.send_after(delay, Input::Leave { viewer: id });
+            self.send_after(delay, Input::Sent { viewer: id, bytes: 188 });
+        }
+        self.viewer_step(index, again, Step::Join);
+    }
+
+    /// There are bytes in a feed.
+    pub(super) fn readable(&mut self, feed: FeedId) {
+        for index in 0..self.viewers.len() {
+            if self.viewers[index].feed == feed && self.viewers[index].id.is_some() {
+                self.read_soon(index);
+            }
+        }
+    }
+
+    fn read_soon(&mut self, index: usize) {
+        let viewer = &mut self.viewers[index];
+        if viewer.reading {
+            return;
+        }
+        let delay = match viewer.pace {
+            Pace::Fast => Duration::from_micros(viewer.dice.random_range(0..2_000)),
+            Pace::Slow(_) => Duration::from_millis(500),
+            Pace::Stopped => return,
+        };
+        viewer.reading = true;
+        self.viewer_step(index, delay, Step::Read);
+    }
+
+    pub(super) fn viewer(&mut self, index: usize, life: u32, step: Step) -> Result<(), Broken> {
+        if self.viewers[index].life != life {
+            return Ok(());
+        }
+        match (step, self.viewers[index].id) {
+            (Step::Join, None) if !self.healed => {
+                let request = self.request(Some(Owner::Viewer(index)));
+                let feed = self.viewers[index].feed;
+                self.deliver(Input::Join { request, feed })
+            }
+            (Step::Read, Some(id)) => match self.driver.still {
+                // It is the driver that writes to sockets.
+                Some(until) => {
+                    self.viewer_step(index, until.since(self.now), Step::Read);
+                    Ok(())
+                }
+                None => self.read(index, id),
+            },
+            (Step::Stop, Some(_)) => {
+                self.witness.faults.add(Fault::ViewerStops);
+                self.viewers[index].pace = Pace::Stopped;
+                Ok(())
+            }
+            (Step::Leave, Some(id)) => {
+                self.gone(index, id);
+                self.deliver(Input::Leave { viewer: id })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn read(&mut self, index: usize, id: ViewerId) -> Result<(), Broken> {
+        let viewer = &mut self.viewers[index];
+        viewer.reading = false;
+        let most = match viewer.pace {
+            Pace::Fast => u64::MAX,
+            Pace::Slow(bytes) => bytes,
+            Pace::Stopped => return Ok(()),
+        };
+        let slow = viewer.pace != Pace::Fast;
+        let (bytes, left) = self.check_bytes(id, most)?;
+        if slow && left > 0 {
+            self.witness.faults.add(Fault::ViewerSlow);
+            self.read_soon(index);
+        }
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.call(Input::Sent { viewer: id, bytes })
+    }
+
+    /// Reads at most `most` bytes of what the viewer is to be sent, each compared with what entered its feed. How many were
+    /// read, how many are left.
+    fn check_bytes(&mut self, id: ViewerId, most: u64) -> Result<(u64, u64), Broken> {
+        let broken = |what: String| Err(Broken { id: "feed-1", what });
+        let Some(row) = self.truth.viewers.get_mut(&id) else { return Ok((0, 0)) };
+        let (feed, mut at) = (&self.truth.feeds[&row.feed], row.cursor);
+        let (mut taken, mut left) = (0, 0);
+        for slice in self.edge.edge().feeds().unsent(id) {
+            let Some(at) = &mut at else { return broken(format!("{id} is sent bytes and has not started")) };
+            let mut slice = slice;
+            while !slice.is_empty() && taken < most {
+                let Some(chunk) = feed.chunk(*at) else {
+                    return broken(format!("{id} is sent bytes at {at}, which its feed does not hold"));
+                };
+                let from = *at - chunk.at;
+                let length = (chunk.length - from).min(slice.len() as u64).min(most - taken);
+                let serial = chunk.serial.to_le_bytes();
+                let (now, rest) = slice.split_at(length as usize);
+                let same = now.iter().zip(from..).all(|(byte, offset)| *byte == serial[offset as usize % 8]);
+                if !same {
+                    return broken(format!("{id} is sent other bytes at {at} than entered its feed"));
+                }
+                if row.of != Some(chunk.session) {
+                    row.of = Some(chunk.session);
+                    row.sessions += 1;
+                }
+                (*at, taken, slice) = (*at + length, taken + length, rest);
+            }
+            left += slice.len() as u64;
+        }
+        let end = at.map(|at| at + left);
+        if end.is_some_and(|end| end != feed.head) {
+            return broken(format!("{id} is offered bytes up to {end:?}, its feed ends at {}", feed.head));
+        }
+        Ok((taken, left))
+    }
+
+    /// Finds out which waiting viewers of a feed have started, and where.
+    pub(super) fn watch_starts(&mut self, feed: FeedId) -> Result<(), Broken> {
+        let Some(row) = self.truth.feeds.get(&feed) else { return Ok(()) };
+        let mut old = 0;
+        let mut waited = 0;
+        for viewer in &row.viewers {
+            let Some(viewer_row) = self.truth.viewers.get_mut(viewer).filter(|row| row.cursor.is_none()) else {
+                continue;
+            };
+            let unsent: u64 = self.edge.edge().feeds().unsent(*viewer).map(|slice| slice.len() as u64).sum();
+            if unsent == 0 {
+                continue;
+            }
+            let at = row.head - unsent;
+            let Some(chunk) = row.chunk(at).filter(|chunk| chunk.random_access && chunk.at == at) else {
+                let what = format!("{viewer} starts at {at}, which is no random access point");
+                return Err(Broken { id: "feed-1", what });
+            };
+            // One that comes in now is newer than the deadline at which the viewer started.
+            let newer = |newest: &Chunk| newest.at > at && newest.came < self.now;
+            if row.random_access().is_some_and(newer) {
+                return Err(Broken { id: "feed-3", what: format!("{viewer} starts at {at}, before the newest point") });
+            }
+            let age = self.now.since(chunk.came);
+            viewer_row.cursor = Some(at);
+            old += u64::from(age > self.truth.live.fresh);
+            waited += u64::from(chunk.came > viewer_row.joined);
+        }
+        (0..old).for_each(|_| self.mark(Mark::ViewerStartedOld));
+        (0..waited).for_each(|_| self.mark(Mark::ViewerWaited));
+        Ok(())
+    }
+
+    /// Every fast viewer has read everything its feed holds.
+    pub(super) fn all_read(&self) -> Result<(), Broken> {
+        for viewer in &self.viewers {
+            let Some(row) = viewer.id.and_then(|id| self.truth.viewers.get(&id)) else { continue };
+            let recent = self.truth.live.flush_interval + Duration::from_millis(5);
+            let old = |chunk: &&Chunk| chunk.came + recent < self.now;
+            let head =
+                self.truth.feeds[&row.feed].chunks.iter().rev().find(old).map_or(0, |chunk| chunk.at + chunk.length);
+            let behind = row.cursor.is_some_and(|cursor| cursor < head);
+            if viewer.pace == Pace::Fast && behind {
+                let what = format!("{:?} reads all it is offered and stands at {:?} of {head}", viewer.id, row.cursor);
+                return Err(Broken { id: "feed-3", what });
+            }
+        }
+        Ok(())
+    }
+}

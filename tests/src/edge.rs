@@ -1,0 +1,150 @@
+//! The program under test, started on a free port with a configuration of the test's own.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::http::{Request, Response};
+use crate::offer::{self, Tracks};
+use crate::prepared;
+use crate::process::{Holdings, Process};
+
+/// A running edge.
+pub struct Edge {
+    process: Process,
+    address: SocketAddr,
+    file: PathBuf,
+}
+
+impl Edge {
+    /// Starts the program with one endpoint, `live`, at its defaults.
+    pub fn plain() -> Edge {
+        Edge::start("[[endpoint]]\nname = \"live\"\n")
+    }
+
+    /// Starts the program with this configuration, on a free port of 127.0.0.1 unless it says where to listen.
+    ///
+    /// # Panics
+    /// When it does not listen within 20 s.
+    pub fn start(configuration: &str) -> Edge {
+        let file = prepared::scratch("edge.toml");
+        let text = if configuration.contains("[http]") {
+            configuration.to_owned()
+        } else {
+            format!("[http]\nlisten = [\"127.0.0.1:0\"]\n{configuration}")
+        };
+        std::fs::write(&file, text).expect("the temporary folder can be written");
+        Edge::run(file)
+    }
+
+    fn run(file: PathBuf) -> Edge {
+        let mut command = Command::new(prepared::holdfast());
+        command.arg("run").arg(&file);
+        let process = Process::start("holdfast", command);
+        let address = process.find("line with the address it listens on", Duration::from_secs(20), |line| {
+            let text = line.text.split("listening on http://").nth(1)?;
+            let end = text
+                .find(|c: char| !(c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']')))
+                .unwrap_or(text.len());
+            text[..end].parse().ok()
+        });
+        Edge { process, address, file }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The address of `path` on it.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// What it holds now.
+    pub fn holdings(&self) -> Holdings {
+        Holdings::of(self.process.pid())
+    }
+
+    /// Everything it has said.
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+
+    /// GET.
+    pub fn get(&self, path: &str) -> Response {
+        Request::new("GET", path).send(self.address)
+    }
+
+    /// POST of an offer nobody stands behind.
+    pub fn post(&self, endpoint: &str) -> Response {
+        Request::offer(&format!("/whip/{endpoint}"), &offer::plain()).send(self.address)
+    }
+
+    /// `/api/status`.
+    pub fn status(&self) -> Value {
+        self.get("/api/status").json()
+    }
+
+    /// The session in the first slot of an endpoint, as the status shows it; `Null` if there is none.
+    pub fn session(&self, endpoint: &str) -> Value {
+        let status = self.status();
+        let endpoints = status["endpoints"].as_array().cloned().unwrap_or_default();
+        let found = endpoints.into_iter().find(|own| own["name"] == endpoint);
+        found.map_or(Value::Null, |own| own["slots"][0]["session"].clone())
+    }
+
+    /// Waits until the first slot's publisher has delivered these kinds of media.
+    ///
+    /// # Panics
+    /// After 15 s.
+    pub fn delivers(&self, endpoint: &str, tracks: Tracks) {
+        let kinds: &[&str] = match tracks {
+            Tracks::Both => &["audio", "video"],
+            Tracks::Audio => &["audio"],
+            Tracks::Video => &["video"],
+        };
+        crate::eventually(&format!("{kinds:?} from the publisher"), Duration::from_secs(15), || {
+            let session = self.session(endpoint);
+            kinds.iter().all(|kind| session[kind]["packets"].as_u64() > Some(0)).then_some(())
+        });
+    }
+
+    /// SIGKILL, and the same configuration on the same port again. How long the new one took to listen.
+    pub fn restart_after_kill(&mut self) -> Duration {
+        self.process.kill();
+        let text = std::fs::read_to_string(&self.file).expect("the configuration is still there");
+        let text = text.replace("127.0.0.1:0", &self.address.to_string());
+        std::fs::write(&self.file, text).expect("the temporary folder can be written");
+        let start = Instant::now();
+        let again = Edge::run(self.file.clone());
+        let took = start.elapsed();
+        *self = again;
+        took
+    }
+
+    /// SIGTERM; how it ended and how long that took.
+    pub fn terminate(mut self) -> (ExitStatus, Duration) {
+        self.process.signal(Signal::TERM);
+        let start = Instant::now();
+        let status = self.process.wait(Duration::from_secs(15));
+        (status, start.elapsed())
+    }
+
+    /// SIGTERM; the edge still drains when this returns.
+    pub fn ask_to_end(&self) {
+        self.process.signal(Signal::TERM);
+    }
+
+    /// Waits for the end of one that was asked to.
+    ///
+    /// # Panics
+    /// After `limit`.
+    pub fn wait(&mut self, limit: Duration) -> ExitStatus {
+        self.process.wait(limit)
+    }
+}
