@@ -156,7 +156,7 @@ impl Branches {
     }
 
     fn sink(&self, codec: Codec, caps: Caps) -> Element {
-        let mut bridge = Bridge { codec, to: self.clone(), broken: false };
+        let mut bridge = Bridge { codec, to: self.clone(), broken: false, announced: None };
         let callbacks = AppSinkCallbacks::builder()
             .new_sample(move |sink| {
                 if let Ok(sample) = sink.pull_sample() {
@@ -225,6 +225,9 @@ struct Bridge {
     to: Branches,
     /// A picture was lost: what refers to it is of no use until the next key frame.
     broken: bool,
+    /// The time of parameter sets that came as an access unit of their own, as GStreamer's payloader sends them before a key
+    /// frame: the parser takes the key frame's equal time for a repetition and removes it.
+    announced: Option<ClockTime>,
 }
 
 impl Bridge {
@@ -232,8 +235,10 @@ impl Bridge {
         if self.to.activity.is_finished() {
             return;
         }
-        let Some(unit) = self.unit(sink, sample) else {
-            return self.to.activity.drop_unit();
+        let unit = match self.unit(sink, sample) {
+            Ok(unit) => unit,
+            Err(Unusable::NoPicture) => return,
+            Err(Unusable::NoTime) => return self.to.activity.drop_unit(),
         };
         if unit.key {
             self.broken = false;
@@ -250,18 +255,41 @@ impl Bridge {
         }
     }
 
-    /// `None` for a sample without a timestamp or payload.
-    fn unit(&self, sink: &AppSink, sample: &Sample) -> Option<Unit> {
-        let buffer = sample.buffer_owned()?;
-        let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
-        let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
-        let pts = micros(segment, buffer.pts()?, base)?;
+    fn unit(&mut self, sink: &AppSink, sample: &Sample) -> Result<Unit, Unusable> {
+        let buffer = sample.buffer_owned().ok_or(Unusable::NoTime)?;
+        let (pts, dts, flags) = (buffer.pts(), buffer.dts(), buffer.flags());
+        let data = buffer.into_mapped_buffer_readable().map_err(|_| Unusable::NoTime)?;
+        if self.codec.is_video() && !has_picture(&data) {
+            self.announced = pts;
+            return Err(Unusable::NoPicture);
+        }
+        let pts = pts.or(self.announced.take());
+        let time = |position: Option<ClockTime>| {
+            let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
+            let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
+            micros(segment, position?, base)
+        };
+        let pts = time(pts).ok_or(Unusable::NoTime)?;
         // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
-        let dts = buffer.dts().and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts));
-        let key = !self.codec.is_video() || !buffer.flags().contains(BufferFlags::DELTA_UNIT);
-        let data = bytes::Bytes::from_owner(buffer.into_mapped_buffer_readable().ok()?);
-        Some(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data })
+        let dts = time(dts).map_or(pts, |dts| dts.min(pts));
+        let key = !self.codec.is_video() || !flags.contains(BufferFlags::DELTA_UNIT);
+        let data = bytes::Bytes::from_owner(data);
+        Ok(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data })
     }
+}
+
+/// Why a sample becomes no unit.
+enum Unusable {
+    /// It has no timestamp, or no payload.
+    NoTime,
+    /// Parameter sets alone; the parser puts them before the next key frame anyway.
+    NoPicture,
+}
+
+/// Whether there is a slice in an access unit in Annex B (NAL types 1 to 5, ITU-T H.264 table 7-1). What comes before the first
+/// slice is short, so that this looks at no more than a few hundred bytes of a picture.
+fn has_picture(data: &[u8]) -> bool {
+    data.windows(4).any(|window| window[..3] == [0, 0, 1] && (1..=5).contains(&(window[3] & 0x1f)))
 }
 
 /// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
@@ -321,7 +349,11 @@ mod tests {
         }
 
         fn push(&self, pts: Option<u64>, flags: BufferFlags) {
-            let mut buffer = Buffer::from_slice([1, 2, 3]);
+            self.push_data(pts, flags, &[0, 0, 1, 0x65, 0x88]);
+        }
+
+        fn push_data(&self, pts: Option<u64>, flags: BufferFlags, data: &'static [u8]) {
+            let mut buffer = Buffer::from_slice(data);
             let writable = buffer.make_mut();
             writable.set_pts(pts.map(ClockTime::from_mseconds));
             writable.set_flags(flags);
@@ -360,6 +392,20 @@ mod tests {
         rig.push(None, BufferFlags::DELTA_UNIT);
         rig.push(Some(180), BufferFlags::DELTA_UNIT);
         assert_eq!(rig.units().len(), 2);
+        assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    #[test]
+    fn a_key_frame_takes_over_the_time_of_parameter_sets_that_came_before_it() {
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push_data(
+            Some(100),
+            BufferFlags::empty(),
+            &[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 1],
+        );
+        rig.push(None, BufferFlags::empty());
+        rig.push(None, BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units(), [(25_000, true)]);
         assert_eq!(rig.activity.dropped(), 1);
     }
 

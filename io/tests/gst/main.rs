@@ -150,7 +150,10 @@ fn a_publisher_that_closes_ends_its_session() {
 #[test]
 fn goodbye_in_rtcp_ends_the_session() {
     let mut stage = Stage::new(AudioCodec::Opus);
-    let (publisher, seat) = Publisher::live(&mut stage, 2);
+    // GStreamer closes its RTCP after the goodbye of its first source: with two it would not say all.
+    let publisher = Publisher::of_audio();
+    let seat = publisher.publish(&mut stage);
+    stage.unit("audio", |_| true);
     publisher.say_bye();
     assert_eq!(stage.end(&seat), EndReason::Bye);
     stage.finish(&seat);

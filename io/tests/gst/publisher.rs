@@ -39,7 +39,15 @@ impl Drop for Publisher {
 
 impl Publisher {
     pub fn new(channels: u32) -> Publisher {
-        let launch = format!("webrtcbin name=rtc bundle-policy=max-bundle {} {VIDEO}", audio(channels));
+        Publisher::launch(&format!("{} {VIDEO}", audio(channels)))
+    }
+
+    pub fn of_audio() -> Publisher {
+        Publisher::launch(&audio(2))
+    }
+
+    fn launch(tracks: &str) -> Publisher {
+        let launch = format!("webrtcbin name=rtc bundle-policy=max-bundle {tracks}");
         let pipeline = gstreamer::parse::launch(&launch).unwrap().downcast::<Pipeline>().unwrap();
         let webrtc = pipeline.by_name("rtc").unwrap();
         let ice = webrtc.property::<glib::Object>("ice-agent");
