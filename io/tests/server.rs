@@ -486,6 +486,9 @@ fn a_viewer_that_leaves_is_forgotten() {
 fn time_is_limited_for_heads_bodies_and_idleness() {
     let mut desk = Desk::simple();
     let silent = desk.connect();
+    let idle = desk.connect();
+    desk.send(idle, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+    desk.read(idle);
     let slow_head = desk.connect();
     let slow_body = desk.connect();
     desk.send(slow_head, "GET / HT");
@@ -498,13 +501,15 @@ fn time_is_limited_for_heads_bodies_and_idleness() {
     desk.run(10_100);
     assert!(desk.read(slow_head).starts_with("HTTP/1.1 408 "));
     assert!(desk.closed.contains(&slow_head));
+    assert!(desk.closed.contains(&silent), "who connects has something to say");
+    assert_eq!(desk.read(silent), "");
     desk.run(30_100);
     assert!(desk.read(slow_body).starts_with("HTTP/1.1 408 "));
-    assert!(!desk.closed.contains(&silent));
+    assert!(!desk.closed.contains(&idle));
     desk.run(75_100);
-    assert!(desk.closed.contains(&silent));
-    assert_eq!(desk.read(silent), "");
-    assert_eq!((desk.server.connection_count(), desk.server.counts().timed_out), (0, 3));
+    assert!(desk.closed.contains(&idle));
+    assert_eq!(desk.read(idle), "");
+    assert_eq!((desk.server.connection_count(), desk.server.counts().timed_out), (0, 4));
 }
 
 #[test]
@@ -631,13 +636,17 @@ fn drain_ends_everybody_and_finishes_what_was_begun() {
     let reading = desk.connect();
     desk.send(reading, &post_request("", OFFER)[..300]);
     let idle = desk.connect();
+    let half = desk.connect();
+    desk.send(half, "GET /healthz HT");
     desk.server.drain(desk.time());
     desk.turn();
     let refused = desk.read(held);
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("draining"), "{refused}");
     assert_eq!(desk.finished, [a]);
     assert!([viewer, held, idle].iter().all(|id| desk.closed.contains(id)));
-    assert!(!desk.server.is_drained(), "one body is still on its way");
+    assert!(!desk.server.is_drained(), "a body and a head are still on their way");
+    desk.send(half, "TP/1.1\r\nHost: h\r\n\r\n");
+    assert!(desk.read(half).contains("Connection: close"));
     desk.send(reading, &post_request("", OFFER)[300..]);
     assert!(desk.read(reading).contains("draining"));
     assert!(desk.server.is_drained());
@@ -656,6 +665,7 @@ fn every_setting_of_time_is_used() {
     };
     let mut desk = Desk::new(Endpoint::default(), settings);
     let idle = desk.connect();
+    desk.send(idle, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
     let head = desk.connect();
     let body = desk.connect();
     desk.send(head, "G");

@@ -17,6 +17,8 @@ pub(super) struct Connection {
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
+    /// Whether it ever sent a request.
+    pub served: bool,
     phase: Phase,
     since: Time,
 }
@@ -49,13 +51,10 @@ impl Connection {
             work: Work::None,
             progress: Time::ZERO,
             armed: Time::NEVER,
+            served: false,
             phase: Phase::Closing,
             since: Time::ZERO,
         }
-    }
-
-    pub fn is_idle(&self) -> bool {
-        matches!(self.work, Work::None) && self.http.phase() == Phase::Idle && self.http.output().is_empty()
     }
 
     /// When it is at its limit; `NEVER` where somebody else sees to it.
@@ -70,6 +69,8 @@ impl Connection {
         match (&self.work, phase) {
             (Work::Waiting(_) | Work::Watching(_), _) => Time::NEVER,
             (Work::Restarting(_), _) => self.since + settings.body_timeout,
+            // Before the first request a TLS handshake may still be under way.
+            (_, Phase::Idle) if !self.served => self.since + settings.head_timeout,
             (_, Phase::Idle) => self.since + settings.idle_timeout,
             (_, Phase::Head) => self.since + settings.head_timeout,
             (_, Phase::Body) => self.since + settings.body_timeout,

@@ -36,11 +36,11 @@ pub type ConnId = Id<ConnKind>;
 pub struct Settings {
     /// The longest request head, in bytes.
     pub head: usize,
-    /// How long a client may take for a head, from its first byte.
+    /// How long a client may take for a head, from its first byte, and for its first byte after it connected.
     pub head_timeout: Duration,
     /// How long a client may take for a body.
     pub body_timeout: Duration,
-    /// How long a connection may stand without a request.
+    /// How long a connection may stand without a request between two.
     pub idle_timeout: Duration,
     /// How long a client may take nothing of an answer (a live stream has its ring instead).
     pub write_timeout: Duration,
@@ -338,10 +338,12 @@ impl Server {
         self.draining = true;
         self.decide(now, Input::Drain);
         self.pump(now);
-        let idle: Vec<ConnId> =
-            self.connections.iter().filter(|(_, connection)| connection.is_idle()).map(|(id, _)| id).collect();
-        for id in idle {
-            self.close(now, id);
+        let all: Vec<ConnId> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in all {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.http.drain();
+            }
+            self.settle(now, id);
         }
     }
 
@@ -387,7 +389,10 @@ impl Server {
         while let Some(connection) = self.connections.get_mut(id) {
             let Some(event) = connection.http.poll() else { break };
             match event {
-                Event::Request(request) => routes::request(&mut Call { server: self, now, id }, request),
+                Event::Request(request) => {
+                    connection.served = true;
+                    routes::request(&mut Call { server: self, now, id }, request);
+                }
                 Event::Body(data) => {
                     if let Work::Reading(body) = &mut connection.work {
                         body.data.extend_from_slice(&data);
@@ -414,7 +419,6 @@ impl Server {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let class = usize::from(response.status().code() / 100).clamp(1, 5) - 1;
         self.counts.answers[class] += 1;
-        let response = if self.draining { response.close() } else { response };
         connection.http.respond(response, &date);
         connection.progress = now;
         self.actions.push_back(Action::Write(id));

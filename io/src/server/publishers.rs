@@ -162,7 +162,7 @@ impl Server {
                     audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
                     video: offers(sdp::Kind::Video),
                 };
-                self.publishers.muxers.entry(feed).or_insert_with(Muxer::new).session(session, tracks);
+                self.publishers.muxers.entry(feed).or_default().session(session, tracks);
                 let settings = self.session_settings(endpoint);
                 let start = MediaCommand::Start { session, offer, activity, settings };
                 self.actions.push_back(Action::Media(start));
