@@ -1,4 +1,5 @@
 //! `Sessions` against real WebRTC publishers on loopback.
+#![allow(clippy::unwrap_used)]
 
 mod publisher;
 #[path = "../../src/gst/restart.rs"]
