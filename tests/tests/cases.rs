@@ -130,7 +130,7 @@ fn the_displaced_is_told() {
 #[test]
 fn two_hundred_rounds_leave_nothing_behind() {
     let _turn = turn();
-    let rounds: u32 = std::env::var("HOLDFAST_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let rounds: u32 = std::env::var("TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let edge = Edge::start(
         "[[endpoint]]\nname = \"live\"\ndead_after = \"200ms\"\npoll = \"20ms\"\ntakeover_wait = \"5s\"\n\
          inactivity_timeout = \"1s\"\nsetup_timeout = \"5s\"\n",

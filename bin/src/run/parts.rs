@@ -50,15 +50,9 @@ fn with_authority(server: &IceServer) -> Option<String> {
 
 /// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
 pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
-    let limits = &settings.http.limits;
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
-        head: limits.head,
-        head_timeout: limits.head_timeout,
-        body_timeout: limits.body_timeout,
-        idle_timeout: limits.idle_timeout,
-        write_timeout: limits.write_timeout,
-        connections: limits.connections,
+        limits: settings.http.limits.clone(),
         ice_servers: settings
             .ice
             .servers

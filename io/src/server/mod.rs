@@ -5,6 +5,7 @@
 
 mod connection;
 mod publishers;
+mod rate;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -34,18 +35,8 @@ pub type ConnId = Id<ConnKind>;
 /// What the server needs to know beside what the core decides by.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The longest request head, in bytes.
-    pub head: usize,
-    /// How long a client may take for a head, from its first byte, and for its first byte after it connected.
-    pub head_timeout: Duration,
-    /// How long a client may take for a body.
-    pub body_timeout: Duration,
-    /// How long a connection may stand without a request between two.
-    pub idle_timeout: Duration,
-    /// How long a client may take nothing of an answer (a live stream has its ring instead).
-    pub write_timeout: Duration,
-    /// How many connections there may be.
-    pub connections: usize,
+    /// What clients may take.
+    pub limits: Limits,
     /// STUN and TURN servers that publishers are told of.
     pub ice_servers: Vec<IceServer>,
     /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
@@ -61,17 +52,45 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Settings {
+            limits: Limits::default(),
+            ice_servers: Vec::new(),
+            api_tokens: Vec::new(),
+            audio: AudioCodec::Aac,
+            epoch: 0,
+            journal: false,
+        }
+    }
+}
+
+/// What one client, or all of them, may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest request head, in bytes.
+    pub head: usize,
+    /// How long a client may take for a head, from its first byte, and for its first byte after it connected.
+    pub head_timeout: Duration,
+    /// How long a client may take for a body.
+    pub body_timeout: Duration,
+    /// How long a connection may stand between two requests.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer (a live stream has its ring instead).
+    pub write_timeout: Duration,
+    /// How many connections there may be.
+    pub connections: usize,
+    /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
+    pub whip_rate: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
             head: 16 << 10,
             head_timeout: Duration::from_secs(10),
             body_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             connections: 20_000,
-            ice_servers: Vec::new(),
-            api_tokens: Vec::new(),
-            audio: AudioCodec::Aac,
-            epoch: 0,
-            journal: false,
+            whip_rate: 10,
         }
     }
 }
@@ -125,6 +144,7 @@ pub struct Server {
     requests: BTreeMap<RequestId, ConnId>,
     next_request: u64,
     timers: Timers<ConnId>,
+    rate: rate::Rate,
     inbox: VecDeque<Input>,
     actions: VecDeque<Action>,
     date: (u64, Date),
@@ -154,6 +174,7 @@ impl Server {
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
             edge,
+            rate: rate::Rate::new(settings.limits.whip_rate),
             settings,
             entropy,
             connections: Table::default(),
@@ -215,12 +236,12 @@ impl Server {
 
     /// A client connected. `None`: there are too many connections, or the program ends; drop its socket.
     pub fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
-        if self.draining || self.connections.len() >= self.settings.connections {
+        if self.draining || self.connections.len() >= self.settings.limits.connections {
             self.counts.turned_away += 1;
             return None;
         }
         self.counts.accepted += 1;
-        let id = self.connections.insert(Connection::new(peer, self.settings.head));
+        let id = self.connections.insert(Connection::new(peer, self.settings.limits.head));
         self.rearm(now, id);
         Some(id)
     }
@@ -444,14 +465,14 @@ impl Server {
 
     fn rearm(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let deadline = connection.deadline(now, &self.settings);
+        let deadline = connection.deadline(now, &self.settings.limits);
         self.timers.set(id, &mut connection.armed, deadline);
     }
 
     /// A connection's deadline passed.
     fn overdue(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let deadline = connection.deadline(now, &self.settings);
+        let deadline = connection.deadline(now, &self.settings.limits);
         if deadline > now {
             return self.rearm(now, id);
         }
@@ -596,6 +617,17 @@ impl Call<'_> {
     /// Where it comes from.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.server.connections.get(self.id).map(|connection| connection.peer)
+    }
+
+    /// Counts it against what its address may change.
+    ///
+    /// # Errors
+    /// How long its client should wait, if it is one too many.
+    pub fn admit(&mut self) -> Result<(), Duration> {
+        match self.peer() {
+            Some(peer) => self.server.rate.admit(self.now, peer.ip()),
+            None => Ok(()),
+        }
     }
 
     /// Puts it before the core.
