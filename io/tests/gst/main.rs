@@ -24,6 +24,10 @@ fn first_nal(unit: &Unit) -> u8 {
     starts.map(|window| window[3] & 0x1f).find(|kind| *kind != 9).unwrap()
 }
 
+fn slices(unit: &Unit) -> usize {
+    unit.data.windows(4).filter(|window| window[..3] == [0, 0, 1] && (1..=5).contains(&(window[3] & 0x1f))).count()
+}
+
 #[test]
 fn a_publisher_is_answered_and_its_tracks_arrive_in_order_from_a_key_frame_on() {
     let mut stage = Stage::new(AudioCodec::Opus);
@@ -51,6 +55,25 @@ fn a_publisher_is_answered_and_its_tracks_arrive_in_order_from_a_key_frame_on() 
     let lag = arrived - audio[24].pts;
     assert!(lag.abs() < 2_000_000 + i64::try_from(before.elapsed().as_micros()).unwrap(), "{lag}");
     assert_eq!(seat.activity.dropped(), 0);
+    stage.finish(&seat);
+}
+
+#[test]
+fn pictures_in_slices_come_whole() {
+    let mut stage = Stage::new(AudioCodec::Opus);
+    let publisher = Publisher::in_slices();
+    let seat = publisher.publish(&mut stage);
+    // The first key frame may teach that this publisher cuts them.
+    for _ in 0..3 {
+        stage.unit("a whole key frame", |unit| unit.key && slices(unit) == 2);
+        stage.sessions.command(MediaCommand::KeyFrame { session: seat.id });
+    }
+    let dropped = seat.activity.dropped();
+    for _ in 0..20 {
+        let unit = stage.unit("pictures", |_| true);
+        assert_eq!(slices(&unit), 2);
+    }
+    assert_eq!(seat.activity.dropped(), dropped);
     stage.finish(&seat);
 }
 
