@@ -222,6 +222,9 @@ pub fn codecs(of: &str) -> HashMap<String, String> {
     streams.iter().map(|stream| (text(stream, "codec_type"), text(stream, "codec_name"))).collect()
 }
 
+/// Every frame at the time it has in the stream; ffmpeg would otherwise press them into a constant rate, and complain.
+const AS_IT_COMES: [&str; 7] = ["-fps_mode", "passthrough", "-enc_time_base", "-1", "-f", "null", "-"];
+
 /// What decoding a whole file gives.
 #[derive(Clone, Debug)]
 pub struct Decoded {
@@ -239,7 +242,7 @@ pub fn decode(file: &Path) -> Decoded {
     let output = Command::new("ffmpeg")
         .args(["-nostdin", "-hide_banner", "-v", "warning", "-progress", "pipe:1", "-i"])
         .arg(file)
-        .args(["-f", "null", "-"])
+        .args(AS_IT_COMES)
         .output()
         .expect("ffmpeg is installed; tests/run does it");
     let progress = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -259,8 +262,7 @@ impl Player {
     pub fn start(url: &str) -> Player {
         let mut command = prepared::tool("ffmpeg");
         command.args(["-nostdin", "-hide_banner", "-v", "warning", "-stats_period", "0.2", "-progress", "pipe:1"]);
-        command.args(["-fflags", "nobuffer", "-probesize", "200000", "-analyzeduration", "1000000"]);
-        command.args(["-i", url, "-f", "null", "-"]);
+        command.args(["-i", url]).args(AS_IT_COMES);
         Player { process: Process::start("ffmpeg", command) }
     }
 
