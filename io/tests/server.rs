@@ -1,5 +1,7 @@
 //! The server without sockets: bytes in, bytes out, simulated time, a media side that is played by the test.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;

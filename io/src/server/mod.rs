@@ -3,14 +3,15 @@
 //! A driver says what its sockets and its media side did, drains [`Server::poll`], and calls [`Server::tick`] at
 //! [`Server::deadline`]. It writes straight out of a feed's ring with [`Server::transmit`].
 
+mod call;
 mod connection;
 mod publishers;
 mod rate;
+mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -22,89 +23,16 @@ use holdfast_core::time::{Time, Timers};
 use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
-use crate::ts::AudioCodec;
+pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
 pub use publishers::{Publisher, Publishers};
+pub use settings::{IceServer, Limits, Settings};
 
 /// Marks ids of connections.
 pub enum ConnKind {}
 /// One accepted connection, from [`Server::accepted`] until the driver dropped its socket.
 pub type ConnId = Id<ConnKind>;
-
-/// What the server needs to know beside what the core decides by.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What clients may take.
-    pub limits: Limits,
-    /// STUN and TURN servers that publishers are told of.
-    pub ice_servers: Vec<IceServer>,
-    /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
-    pub api_tokens: Vec<String>,
-    /// How the media side hands audio over.
-    pub audio: AudioCodec,
-    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
-    pub epoch: u64,
-    /// Whether the calls of the core are written down.
-    pub journal: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            limits: Limits::default(),
-            ice_servers: Vec::new(),
-            api_tokens: Vec::new(),
-            audio: AudioCodec::Aac,
-            epoch: 0,
-            journal: false,
-        }
-    }
-}
-
-/// What one client, or all of them, may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest request head, in bytes.
-    pub head: usize,
-    /// How long a client may take for a head, from its first byte, and for its first byte after it connected.
-    pub head_timeout: Duration,
-    /// How long a client may take for a body.
-    pub body_timeout: Duration,
-    /// How long a connection may stand between two requests.
-    pub idle_timeout: Duration,
-    /// How long a client may take nothing of an answer (a live stream has its ring instead).
-    pub write_timeout: Duration,
-    /// How many connections there may be.
-    pub connections: usize,
-    /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
-    pub whip_rate: u32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            head: 16 << 10,
-            head_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(75),
-            write_timeout: Duration::from_secs(30),
-            connections: 20_000,
-            whip_rate: 10,
-        }
-    }
-}
-
-/// A STUN or TURN server as a `Link` names it (RFC 9725 §4.6).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IceServer {
-    /// `stun:…` or `turn:…`.
-    pub url: String,
-    /// For TURN.
-    pub username: Option<String>,
-    /// For TURN.
-    pub credential: Option<String>,
-}
 
 /// What the server asks of its driver.
 #[derive(Debug)]
@@ -590,67 +518,5 @@ impl Server {
             self.actions.push_back(Action::Close(id));
             self.forget(now, id);
         }
-    }
-}
-
-/// One request of one connection, on its way through the routes.
-pub(crate) struct Call<'a> {
-    pub server: &'a mut Server,
-    pub now: Time,
-    pub id: ConnId,
-}
-
-impl Call<'_> {
-    /// Answers it.
-    pub fn answer(&mut self, response: Response) {
-        self.server.answer(self.now, self.id, routes::shared(response));
-    }
-
-    /// Reads its body, at most `limit` bytes, then goes on with `then`.
-    pub fn read(&mut self, limit: u64, then: routes::Then) {
-        let Some(connection) = self.server.connections.get_mut(self.id) else { return };
-        connection.work = Work::Reading(Box::new(connection::Body { data: Vec::new(), then }));
-        connection.http.accept_body(limit);
-        self.server.rearm(self.now, self.id);
-    }
-
-    /// Where it comes from.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.server.connections.get(self.id).map(|connection| connection.peer)
-    }
-
-    /// Counts it against what its address may change.
-    ///
-    /// # Errors
-    /// How long its client should wait, if it is one too many.
-    pub fn admit(&mut self) -> Result<(), Duration> {
-        match self.peer() {
-            Some(peer) => self.server.rate.admit(self.now, peer.ip()),
-            None => Ok(()),
-        }
-    }
-
-    /// Puts it before the core.
-    pub fn ask(&mut self, input: impl FnOnce(RequestId) -> Input) -> RequestId {
-        self.server.ask(self.now, self.id, input)
-    }
-
-    /// Tells the core.
-    pub fn tell(&mut self, input: Input) {
-        self.server.decide(self.now, input);
-        self.server.pump(self.now);
-    }
-
-    /// Asks the media side.
-    pub fn command(&mut self, command: MediaCommand) {
-        self.server.actions.push_back(Action::Media(command));
-    }
-
-    /// Leaves it unanswered until the session's ICE was restarted.
-    pub fn await_restart(&mut self, session: holdfast_core::input::SessionId) {
-        if let Some(connection) = self.server.connections.get_mut(self.id) {
-            connection.work = Work::Restarting(session);
-        }
-        self.server.rearm(self.now, self.id);
     }
 }
