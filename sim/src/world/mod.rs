@@ -235,6 +235,7 @@ impl<'t> World<'t> {
             plan: &self.plan,
             side: &mut self.side,
             witness: &mut self.witness,
+            asked: 0,
         };
         self.edge.handle(clock, input.clone(), &mut senses);
         let mut outputs = std::mem::take(&mut self.scratch);

@@ -105,6 +105,21 @@ impl Feed {
         self.chunks.get(index).filter(|chunk| chunk.at <= at)
     }
 
+    /// Whether something came in at least each `pause` from `from` to `until`, as far as is kept.
+    pub fn flowed(&self, from: Time, until: Time, pause: Duration) -> bool {
+        let mut next = until;
+        for chunk in self.chunks.iter().rev() {
+            if next.since(chunk.came) > pause {
+                return false;
+            }
+            next = chunk.came;
+            if next <= from {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Where the tail will be once so many more bytes have come in one chunk.
     pub fn tail_after(&self, length: u64, buffer: u64) -> u64 {
         let head = self.head + length;
