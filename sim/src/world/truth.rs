@@ -230,10 +230,8 @@ impl Truth {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
                 self.offer(now, *request, *endpoint);
             }
-            Input::Released { session } => {
-                if self.sessions.get(session).is_some_and(|session| !session.is_live()) {
-                    self.release(*session);
-                }
+            Input::Released { session } if self.sessions.get(session).is_some_and(|session| !session.is_live()) => {
+                self.release(*session);
             }
             Input::Join { request, feed } => self.joins.push((*request, *feed)),
             Input::Drain => self.draining = true,
@@ -314,10 +312,10 @@ impl Truth {
                 let Some(session) = self.sessions.get_mut(id) else { return };
                 session.finished = Some((*reason, now));
                 self.places[session.endpoint].ended[*reason as usize] += 1;
-                if *reason == EndReason::ClientGone {
-                    if let Some(post) = self.posts.get_mut(&session.post) {
-                        post.fate = Fate::Gone;
-                    }
+                if *reason == EndReason::ClientGone
+                    && let Some(post) = self.posts.get_mut(&session.post)
+                {
+                    post.fate = Fate::Gone;
                 }
                 if matches!(input, Input::Released { session } if session == id) {
                     self.release(*id);
