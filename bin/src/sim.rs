@@ -57,7 +57,7 @@ impl Sim {
 
 fn list(out: &mut impl Write) -> io::Result<ExitCode> {
     for scenario in scenarios() {
-        writeln!(out, "{:<8} {}", scenario.name, scenario.shows)?;
+        writeln!(out, "{:<15} {}", scenario.name, scenario.shows)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -89,7 +89,7 @@ fn many(name: &str, seeds: Range<u64>, out: &mut impl Write) -> io::Result<ExitC
             Err(failure) => return fail(&failure, out),
         }
     }
-    for (name, count) in all.faults.iter().chain(all.marks.iter()) {
+    for (name, count) in all.faults.iter().chain(all.marks.iter()).filter(|(_, count)| *count > 0) {
         writeln!(out, "{count:>10}  {name}")?;
     }
     writeln!(out, "figures: seeds={runs} events={events} simulated_s={}", simulated.as_secs())?;

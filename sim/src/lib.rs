@@ -3,13 +3,16 @@
 //! | room | question it answers |
 //! |---|---|
 //! | `world` | does the bare core decide right when everything around it goes wrong? |
+//! | `net` | does the whole server, over a network that drops, holds and cuts? |
 #![forbid(unsafe_code)]
 
+mod net;
 mod world;
 
 use std::fmt;
 use std::io::Write;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use holdfast_core::time::Time;
@@ -19,6 +22,7 @@ pub use world::chance::{Fault, Mark, Name, Tally};
 use world::oracle::Broken;
 
 /// One scenario: a name, what it must show, and how it is run.
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name on the command line.
     pub name: &'static str,
@@ -109,7 +113,8 @@ impl std::error::Error for Failure {}
 
 /// Every scenario.
 pub fn scenarios() -> &'static [Scenario] {
-    world::SCENARIOS
+    static ALL: LazyLock<Vec<Scenario>> = LazyLock::new(|| [world::SCENARIOS, net::SCENARIOS].concat());
+    &ALL
 }
 
 /// Runs one scenario with one seed; each event is written to `trace`, a line each, if there is one.
