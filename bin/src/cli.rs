@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use crate::config::{self, Settings};
 use crate::log::Log;
 use crate::run;
+use crate::sim::Sim;
 
 /// A media edge in one binary: whoever is really alive holds a place.
 #[derive(Debug, Parser)]
@@ -32,6 +33,8 @@ enum Command {
     },
     /// Print a commented configuration with every key and its default
     Sample,
+    /// Run simulated sessions with faults, each repeatable from its seed
+    Sim(Sim),
 }
 
 /// Does what the command line says. Exit code 1: a refused configuration, or an edge that could not run; 2: a command line
@@ -41,6 +44,7 @@ pub fn main() -> ExitCode {
         Command::Run { file } => with(file.as_deref(), start),
         Command::Check { file } => with(file.as_deref(), show),
         Command::Sample => print(&config::sample()),
+        Command::Sim(sim) => sim.run(),
     }
 }
 
@@ -95,7 +99,7 @@ mod tests {
     fn a_file_may_be_left_out() {
         let file = |arguments: &[&str]| match Cli::try_parse_from(arguments).expect("understood").command {
             Command::Run { file } | Command::Check { file } => file,
-            Command::Sample => None,
+            Command::Sample | Command::Sim(_) => None,
         };
         assert_eq!(file(&["holdfast", "run"]), None);
         assert_eq!(file(&["holdfast", "run", "a.toml"]), Some(PathBuf::from("a.toml")));

@@ -5,6 +5,7 @@
 //! | [`cli`] | what was asked for? |
 //! | [`config`] | what was configured, and what is wrong with it? |
 //! | [`run`] | how does the edge start and stop? |
+//! | [`sim`] | how are faults tried? |
 //! | [`log`] | how are people told? |
 #![forbid(unsafe_code)]
 
@@ -12,3 +13,4 @@ pub mod cli;
 pub mod config;
 pub mod log;
 pub mod run;
+pub mod sim;

@@ -57,6 +57,7 @@ impl Edge {
                     self.publish.key_frame(cx, feed);
                 }
             }
+            Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => self.feeds.sent(viewer, bytes),
             Input::Leave { viewer } => self.feeds.leave(viewer),
             Input::Drain => {

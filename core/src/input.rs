@@ -81,6 +81,11 @@ pub enum Input {
         /// Which feed.
         feed: FeedId,
     },
+    /// Nothing of the feed's publisher can be shown before its next key frame.
+    KeyFrameWanted {
+        /// The feed.
+        feed: FeedId,
+    },
     /// A viewer's socket took this many bytes.
     Sent {
         /// The viewer.

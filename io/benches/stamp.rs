@@ -1,6 +1,7 @@
 //! What the evidence costs per packet: one clock read and two relaxed stores, beside the bare clock read.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use divan::Bencher;
@@ -33,14 +34,14 @@ fn stamp(bencher: Bencher) {
 fn stamp_while_the_loop_reads(bencher: Bencher) {
     let epoch = Instant::now();
     let activity = Activity::default();
+    let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let done = std::sync::atomic::AtomicBool::new(false);
         scope.spawn(|| {
-            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            while !done.load(Relaxed) {
                 black_box(activity.evidence());
             }
         });
         bencher.bench_local(|| black_box(&activity).stamp(black_box(Packet::Audio), now(black_box(epoch))));
-        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        done.store(true, Relaxed);
     });
 }

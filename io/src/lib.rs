@@ -13,9 +13,9 @@
 
 pub mod http;
 pub mod media;
-//TMP pub mod routes;
+pub mod routes;
 pub mod sdp;
-//TMP pub mod server;
+pub mod server;
 pub mod ts;
 
 #[cfg(feature = "gst")]

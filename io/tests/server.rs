@@ -1,5 +1,7 @@
 //! The server without sockets: bytes in, bytes out, simulated time, a media side that is played by the test.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -11,7 +13,7 @@ use holdfast_core::id::Id;
 use holdfast_core::input::{Note, SessionId};
 use holdfast_core::time::Time;
 use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, IceServer, Server, Settings, Transmit};
+use holdfast_io::server::{Action, ConnId, IceServer, Limits, Server, Settings, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -171,6 +173,10 @@ impl Desk {
         self.server.media(self.time(), MediaEvent::Unit(unit));
         self.turn();
     }
+}
+
+fn limited(limits: Limits) -> Settings {
+    Settings { limits, ..Settings::default() }
 }
 
 fn post_request(fields: &str, body: &str) -> String {
@@ -486,6 +492,9 @@ fn a_viewer_that_leaves_is_forgotten() {
 fn time_is_limited_for_heads_bodies_and_idleness() {
     let mut desk = Desk::simple();
     let silent = desk.connect();
+    let idle = desk.connect();
+    desk.send(idle, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
+    desk.read(idle);
     let slow_head = desk.connect();
     let slow_body = desk.connect();
     desk.send(slow_head, "GET / HT");
@@ -498,13 +507,15 @@ fn time_is_limited_for_heads_bodies_and_idleness() {
     desk.run(10_100);
     assert!(desk.read(slow_head).starts_with("HTTP/1.1 408 "));
     assert!(desk.closed.contains(&slow_head));
+    assert!(desk.closed.contains(&silent), "who connects has something to say");
+    assert_eq!(desk.read(silent), "");
     desk.run(30_100);
     assert!(desk.read(slow_body).starts_with("HTTP/1.1 408 "));
-    assert!(!desk.closed.contains(&silent));
+    assert!(!desk.closed.contains(&idle));
     desk.run(75_100);
-    assert!(desk.closed.contains(&silent));
-    assert_eq!(desk.read(silent), "");
-    assert_eq!((desk.server.connection_count(), desk.server.counts().timed_out), (0, 3));
+    assert!(desk.closed.contains(&idle));
+    assert_eq!(desk.read(idle), "");
+    assert_eq!((desk.server.connection_count(), desk.server.counts().timed_out), (0, 4));
 }
 
 #[test]
@@ -532,13 +543,30 @@ fn requests_on_one_connection_are_answered_in_order() {
 
 #[test]
 fn connections_are_limited() {
-    let mut desk = Desk::new(Endpoint::default(), Settings { connections: 2, ..Settings::default() });
+    let mut desk = Desk::new(Endpoint::default(), limited(Limits { connections: 2, ..Limits::default() }));
     desk.connect();
     let second = desk.connect();
     let peer = "127.0.0.1:50001".parse().unwrap();
     assert_eq!(desk.server.accepted(desk.time(), peer), None);
     desk.server.closed(desk.time(), second);
     assert!(desk.server.accepted(desk.time(), peer).is_some());
+}
+
+#[test]
+fn an_address_that_asks_too_much_is_told_to_wait() {
+    let mut desk = Desk::new(Endpoint::default(), limited(Limits { whip_rate: 1, ..Limits::default() }));
+    let (_, location) = desk.publish();
+    let mut told = String::new();
+    for _ in 0..10 {
+        told = desk.ask(&patch_request(&location, "\"0\"", &fragment(SAME[0], SAME[1])));
+    }
+    assert!(told.starts_with("HTTP/1.1 429 ") && header(&told, "Retry-After").is_some(), "{told}");
+    assert!(desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 429 "));
+    assert!(desk.ask(&post_request("", OFFER)).starts_with("HTTP/1.1 429 "));
+    assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    assert_eq!(desk.finished, []);
+    desk.run(2_000);
+    assert!(desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
@@ -631,13 +659,17 @@ fn drain_ends_everybody_and_finishes_what_was_begun() {
     let reading = desk.connect();
     desk.send(reading, &post_request("", OFFER)[..300]);
     let idle = desk.connect();
+    let half = desk.connect();
+    desk.send(half, "GET /healthz HT");
     desk.server.drain(desk.time());
     desk.turn();
     let refused = desk.read(held);
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("draining"), "{refused}");
     assert_eq!(desk.finished, [a]);
     assert!([viewer, held, idle].iter().all(|id| desk.closed.contains(id)));
-    assert!(!desk.server.is_drained(), "one body is still on its way");
+    assert!(!desk.server.is_drained(), "a body and a head are still on their way");
+    desk.send(half, "TP/1.1\r\nHost: h\r\n\r\n");
+    assert!(desk.read(half).contains("Connection: close"));
     desk.send(reading, &post_request("", OFFER)[300..]);
     assert!(desk.read(reading).contains("draining"));
     assert!(desk.server.is_drained());
@@ -648,14 +680,15 @@ fn drain_ends_everybody_and_finishes_what_was_begun() {
 #[test]
 fn every_setting_of_time_is_used() {
     // One value of its own for each limit shows which one ended what.
-    let settings = Settings {
+    let settings = limited(Limits {
         head_timeout: Duration::from_secs(1),
         body_timeout: Duration::from_secs(2),
         idle_timeout: Duration::from_secs(3),
-        ..Settings::default()
-    };
+        ..Limits::default()
+    });
     let mut desk = Desk::new(Endpoint::default(), settings);
     let idle = desk.connect();
+    desk.send(idle, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
     let head = desk.connect();
     let body = desk.connect();
     desk.send(head, "G");

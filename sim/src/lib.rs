@@ -9,6 +9,7 @@ mod world;
 
 use std::fmt;
 use std::io::Write;
+use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
 use holdfast_core::time::Time;
@@ -80,7 +81,7 @@ pub enum Failure {
         scenario: &'static str,
         /// Of which seed.
         seed: u64,
-        /// When.
+        /// When; `NEVER` where that is not known.
         at: Time,
         /// The invariant's id.
         id: &'static str,
@@ -94,7 +95,10 @@ impl fmt::Display for Failure {
         match self {
             Failure::Unknown { name } => write!(f, "there is no scenario {name}; `holdfast sim --list` shows them"),
             Failure::Broken { scenario, seed, at, id, what } => {
-                write!(f, "{id} is broken at {at:?} of seed {seed}: {what}; again: ")?;
+                match *at {
+                    Time::NEVER => write!(f, "{id} in seed {seed}: {what}; again: ")?,
+                    at => write!(f, "{id} is broken at {at:?} of seed {seed}: {what}; again: ")?,
+                }
                 write!(f, "holdfast sim --scenario {scenario} --seed {seed}")
             }
         }
@@ -112,11 +116,16 @@ pub fn scenarios() -> &'static [Scenario] {
 pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, Failure> {
     let scenario = scenarios().iter().find(|scenario| scenario.name == name);
     let scenario = scenario.ok_or_else(|| Failure::Unknown { name: name.to_owned() })?;
-    (scenario.play)(seed, trace).map_err(|(at, Broken { id, what })| Failure::Broken {
-        scenario: scenario.name,
-        seed,
-        at,
-        id,
-        what,
-    })
+    let played = panic::catch_unwind(AssertUnwindSafe(|| (scenario.play)(seed, trace)));
+    let (at, Broken { id, what }) = match played {
+        Ok(Ok(report)) => return Ok(report),
+        Ok(Err(broken)) => broken,
+        // The core is total: a panic is a broken invariant like any other, and needs its seed as much.
+        Err(panic) => {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+            (Time::NEVER, Broken { id: "panic", what: text.to_owned() })
+        }
+    };
+    Err(Failure::Broken { scenario: scenario.name, seed, at, id, what })
 }

@@ -138,7 +138,7 @@ keys! {
 
     "http.limits.head", "Size of a request's head.",
         |s, _| &mut s.http.limits.head, Size(1 << 10, 1 << 20);
-    "http.limits.head_timeout", "From the first byte of a head to its last.",
+    "http.limits.head_timeout", "From the first byte of a head to its last, and from a connection to its first byte.",
         |s, _| &mut s.http.limits.head_timeout, Span(ms(100), HOUR);
     "http.limits.body_timeout", "From the end of a head to the end of its body.",
         |s, _| &mut s.http.limits.body_timeout, Span(ms(100), HOUR);
@@ -148,6 +148,8 @@ keys! {
         |s, _| &mut s.http.limits.write_timeout, Span(ms(100), HOUR);
     "http.limits.connections", "Connections at once.",
         |s, _| &mut s.http.limits.connections, Count(1, 1_000_000);
+    "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit.",
+        |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
 
     "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
         |s, _| &mut s.ice.addresses, List(Address, 0, 64);

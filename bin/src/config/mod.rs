@@ -20,11 +20,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint};
 
 pub use fault::{Fault, Faults, Place};
+pub use holdfast_io::server::Limits;
 pub use text::{effective, sample};
 
 use reader::Reader;
@@ -74,23 +74,6 @@ pub struct Tls {
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
-}
-
-/// What one client, or all of them, may take.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a request's head.
-    pub head: usize,
-    /// From the first byte of a head to its last.
-    pub head_timeout: Duration,
-    /// From the end of a head to the end of its body.
-    pub body_timeout: Duration,
-    /// How long a connection may stay open between requests.
-    pub idle_timeout: Duration,
-    /// How long a peer may take none of what we have for it.
-    pub write_timeout: Duration,
-    /// Connections at once.
-    pub connections: usize,
 }
 
 /// How publishers reach our media ports.
@@ -201,19 +184,6 @@ pub enum Format {
 impl Default for Http {
     fn default() -> Self {
         Http { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))], tls: None, limits: Limits::default() }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            head: 16 << 10,
-            head_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(75),
-            write_timeout: Duration::from_secs(30),
-            connections: 20_000,
-        }
     }
 }
 

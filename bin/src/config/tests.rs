@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use std::collections::BTreeSet;
 
 use holdfast_core::config::Takeover;

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 use holdfast_core::input::Note;
 use holdfast_io::gst::{GstError, Sessions};
@@ -23,7 +23,6 @@ use tracing::{error, info, warn};
 
 use crate::config::{Format, Settings};
 use crate::log;
-use parts::Epoch;
 
 /// Why the edge could not start, or go on.
 #[derive(Debug)]
@@ -72,20 +71,20 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let secured = settings.http.tls.as_ref().map(|files| tls::load(&files.cert, &files.key)).transpose();
     let secured = secured.map_err(Stopped::Tls)?;
 
-    let (epoch, clock) = (Epoch { monotonic: Instant::now(), wall: SystemTime::now() }, Clock::start());
+    let (clock, started) = (Clock::start(), SystemTime::now());
     let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
     kernel.handle_signals().map_err(Stopped::Kernel)?;
     let waker = kernel.waker();
     // The only way for a wake-up to fail is a full pipe, which wakes all the same.
     let wake = Arc::new(move || drop(waker.wake()));
-    let sessions = Sessions::new(parts::media(settings, &epoch, wake)).map_err(Stopped::Media)?;
+    let sessions = Sessions::new(parts::media(settings, clock.epoch(), wake)).map_err(Stopped::Media)?;
 
     let mut listening = Vec::new();
     for address in &settings.http.listen {
         listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
     }
-    let server =
-        Server::new(settings.core.clone(), parts::server(settings, &epoch, &sessions), Box::new(parts::entropy));
+    let served = parts::server(settings, started, sessions.audio());
+    let server = Server::new(settings.core.clone(), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
         listeners: vec![secured; listening.len()],

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use holdfast_io::gst::{self, Sessions};
+use holdfast_io::gst;
 use holdfast_io::server;
+use holdfast_io::ts::AudioCodec;
 use url::Url;
 
 use crate::config::{Audio, IceServer, Settings};
@@ -12,17 +13,11 @@ use crate::config::{Audio, IceServer, Settings};
 /// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
 const QUEUE: usize = 16 * 1024;
 
-/// The beginning of time, as both clocks say it.
-pub(super) struct Epoch {
-    pub(super) monotonic: Instant,
-    pub(super) wall: SystemTime,
-}
-
-/// For GStreamer.
-pub(super) fn media(settings: &Settings, epoch: &Epoch, wake: Arc<dyn Fn() + Send + Sync>) -> gst::Options {
+/// For GStreamer. `epoch` is `Time::ZERO` of the driver.
+pub(super) fn media(settings: &Settings, epoch: Instant, wake: Arc<dyn Fn() + Send + Sync>) -> gst::Options {
     let servers = &settings.ice.servers;
     gst::Options {
-        epoch: epoch.monotonic,
+        epoch,
         addresses: settings.ice_addresses(),
         ports: settings.ice.ports.map(|ports| ports.first..=ports.last),
         stun: servers.iter().filter(|server| server.url.starts_with("stun:")).find_map(with_authority),
@@ -53,17 +48,11 @@ fn with_authority(server: &IceServer) -> Option<String> {
     Some(url.into())
 }
 
-/// For connections and codecs.
-pub(super) fn server(settings: &Settings, epoch: &Epoch, sessions: &Sessions) -> server::Settings {
-    let limits = &settings.http.limits;
+/// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
+pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
-        head: limits.head,
-        head_timeout: limits.head_timeout,
-        body_timeout: limits.body_timeout,
-        idle_timeout: limits.idle_timeout,
-        write_timeout: limits.write_timeout,
-        connections: limits.connections,
+        limits: settings.http.limits.clone(),
         ice_servers: settings
             .ice
             .servers
@@ -75,8 +64,8 @@ pub(super) fn server(settings: &Settings, epoch: &Epoch, sessions: &Sessions) ->
             })
             .collect(),
         api_tokens: settings.api.tokens.clone(),
-        audio: sessions.audio(),
-        epoch: epoch.wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        audio,
+        epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         journal: false,
     }
 }
@@ -95,8 +84,7 @@ mod tests {
     use crate::config::parse;
 
     fn options(text: &str) -> gst::Options {
-        let epoch = Epoch { monotonic: Instant::now(), wall: UNIX_EPOCH };
-        media(&parse(text, "f.toml").expect("reads"), &epoch, Arc::new(|| {}))
+        media(&parse(text, "f.toml").expect("reads"), Instant::now(), Arc::new(|| {}))
     }
 
     #[test]
@@ -123,6 +111,17 @@ mod tests {
         assert_eq!(own.addresses, [std::net::IpAddr::from([127, 0, 0, 1])]);
         assert_eq!(own.audio, gst::AudioCodec::Opus);
         assert!(options("http.listen = ['0.0.0.0:80']").addresses.is_empty());
+    }
+
+    #[test]
+    fn limits_and_secrets_reach_the_server() {
+        let text = "http.limits.head = '2 KiB'\napi.tokens = ['a']\nice.servers = [{ url = 'stun:a' }]";
+        let started = UNIX_EPOCH + std::time::Duration::from_millis(2500);
+        let own = server(&parse(text, "f.toml").expect("reads"), started, AudioCodec::Opus);
+        assert_eq!((own.limits.head, own.epoch, own.audio), (2048, 2, AudioCodec::Opus));
+        assert_eq!(own.api_tokens, ["a"]);
+        let stun = server::IceServer { url: String::from("stun:a"), username: None, credential: None };
+        assert_eq!(own.ice_servers, [stun]);
     }
 
     #[test]

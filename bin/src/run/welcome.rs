@@ -18,13 +18,18 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
     let origin = origin(settings, reachable(*first));
     for endpoint in settings.core.endpoints.iter().take(SPELLED) {
         let name = &endpoint.name;
-        line(&mut text, format_args!("\nendpoint {name}"));
-        line(&mut text, format_args!("  publish  {origin}/publish/{name}   from a browser"));
-        line(&mut text, format_args!("           {origin}/whip/{name}   WHIP, such as OBS or GStreamer"));
-        line(&mut text, format_args!("  watch    {origin}/live/{name}.ts   VLC, mpv, ffplay"));
+        let mut addresses = vec![
+            ("publish", format!("{origin}/publish/{name}"), "from a browser"),
+            ("", format!("{origin}/whip/{name}"), "WHIP, such as OBS or GStreamer"),
+            ("watch", format!("{origin}/live/{name}.ts"), "VLC, mpv, ffplay"),
+        ];
         if endpoint.slots > 1 {
-            let last = endpoint.slots;
-            line(&mut text, format_args!("           {origin}/live/{name}/2.ts … /{last}.ts   its other slots"));
+            addresses.push(("", format!("{origin}/live/{name}/2.ts … /{}.ts", endpoint.slots), "its other slots"));
+        }
+        let width = addresses.iter().map(|(_, address, _)| address.chars().count()).max().unwrap_or(0);
+        line(&mut text, format_args!("\nendpoint {name}"));
+        for (what, address, by) in addresses {
+            line(&mut text, format_args!("  {what:<7}  {address:<width$}  {by}"));
         }
     }
     if settings.core.endpoints.len() > SPELLED {

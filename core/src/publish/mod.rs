@@ -308,7 +308,7 @@ impl Publish {
         Some(session.feed)
     }
 
-    /// A viewer of `feed` wants a key frame; its publisher is asked at most once per `key_frame_interval`.
+    /// Somebody needs a key frame in `feed`; its publisher is asked at most once per `key_frame_interval`.
     pub(crate) fn key_frame(&mut self, cx: &mut Context<'_>, feed: FeedId) {
         let holder = self.endpoints.iter().find_map(|state| {
             let slot = state.feeds.iter().position(|each| *each == feed)?;

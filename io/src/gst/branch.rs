@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use gstreamer::buffer::{MappedBuffer, Readable};
 use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer::{
@@ -156,7 +157,7 @@ impl Branches {
     }
 
     fn sink(&self, codec: Codec, caps: Caps) -> Element {
-        let mut bridge = Bridge { codec, to: self.clone(), broken: false };
+        let mut bridge = Bridge::new(codec, self.clone());
         let callbacks = AppSinkCallbacks::builder()
             .new_sample(move |sink| {
                 if let Ok(sample) = sink.pull_sample() {
@@ -225,16 +226,70 @@ struct Bridge {
     to: Branches,
     /// A picture was lost: what refers to it is of no use until the next key frame.
     broken: bool,
+    /// The time of parameter sets that came as an access unit of their own, as GStreamer's payloader sends them before a key
+    /// frame: the parser takes the key frame's equal time for a repetition and removes it.
+    announced: Option<ClockTime>,
+    /// GStreamer's payloader repeats parameter sets before every slice of a key frame, and the depayloader cuts there. Once this
+    /// was seen, a key frame is held back until the next picture shows that it is whole.
+    cut: bool,
+    /// The key frame that is held back.
+    open: Option<Unit>,
+}
+
+/// A picture in slices may grow to this much; 4K key frames have a quarter of it.
+const MAX_PICTURE: usize = 4 << 20;
+
+/// What a sample turns out to be.
+enum Reading {
+    Unit(Unit),
+    /// More slices of the picture before, from this place in the data on.
+    Slices(MappedBuffer<Readable>, usize),
+    /// Parameter sets alone; the parser puts them before the next key frame anyway.
+    NoPicture,
+    /// Of no use: without timestamp or payload.
+    NoTime,
 }
 
 impl Bridge {
+    fn new(codec: Codec, to: Branches) -> Self {
+        Bridge { codec, to, broken: false, announced: None, cut: false, open: None }
+    }
+
     fn take(&mut self, sink: &AppSink, sample: &Sample) {
         if self.to.activity.is_finished() {
             return;
         }
-        let Some(unit) = self.unit(sink, sample) else {
-            return self.to.activity.drop_unit();
-        };
+        match self.read(sink, sample).unwrap_or(Reading::NoTime) {
+            Reading::Unit(unit) => {
+                self.close(sink);
+                if self.cut && unit.key {
+                    self.open = Some(unit);
+                } else {
+                    self.send(sink, unit);
+                }
+            }
+            Reading::Slices(data, first) => match &mut self.open {
+                Some(open) if open.data.len() + data.len() <= MAX_PICTURE => {
+                    open.data = [&open.data[..], &data[first..]].concat().into();
+                }
+                _ => {
+                    self.cut = true;
+                    self.lose(sink);
+                }
+            },
+            Reading::NoPicture => {}
+            Reading::NoTime => self.to.activity.drop_unit(),
+        }
+    }
+
+    /// Nothing more comes of the open picture.
+    fn close(&mut self, sink: &AppSink) {
+        if let Some(unit) = self.open.take() {
+            self.send(sink, unit);
+        }
+    }
+
+    fn send(&mut self, sink: &AppSink, unit: Unit) {
         if unit.key {
             self.broken = false;
         }
@@ -242,26 +297,53 @@ impl Bridge {
             return self.to.activity.drop_unit();
         }
         if !self.to.line.outbox.unit(unit) {
-            self.to.activity.drop_unit();
-            if self.codec.is_video() {
-                self.broken = true;
-                sink.send_event(key_frame_event());
-            }
+            self.lose(sink);
         }
     }
 
-    /// `None` for a sample without a timestamp or payload.
-    fn unit(&self, sink: &AppSink, sample: &Sample) -> Option<Unit> {
+    /// Counts a lost unit. After a lost picture only a key frame is of use.
+    fn lose(&mut self, sink: &AppSink) {
+        self.to.activity.drop_unit();
+        if self.codec.is_video() && !self.broken {
+            self.broken = true;
+            sink.send_event(key_frame_event());
+        }
+    }
+
+    fn read(&mut self, sink: &AppSink, sample: &Sample) -> Option<Reading> {
         let buffer = sample.buffer_owned()?;
+        let (mut pts, dts, flags) = (buffer.pts(), buffer.dts(), buffer.flags());
+        let data = buffer.into_mapped_buffer_readable().ok()?;
+        if self.codec.is_video() {
+            let Some(first) = first_slice(&data) else {
+                self.announced = pts;
+                return Some(Reading::NoPicture);
+            };
+            pts = pts.or(self.announced.take());
+            if pts.is_none() && goes_on(&data[first..]) {
+                return Some(Reading::Slices(data, first));
+            }
+        }
         let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
         let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
-        let pts = micros(segment, buffer.pts()?, base)?;
+        let pts = micros(segment, pts?, base)?;
         // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
-        let dts = buffer.dts().and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts));
-        let key = !self.codec.is_video() || !buffer.flags().contains(BufferFlags::DELTA_UNIT);
-        let data = bytes::Bytes::from_owner(buffer.into_mapped_buffer_readable().ok()?);
-        Some(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data })
+        let dts = dts.and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts));
+        let key = !self.codec.is_video() || !flags.contains(BufferFlags::DELTA_UNIT);
+        let data = bytes::Bytes::from_owner(data);
+        Some(Reading::Unit(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data }))
     }
+}
+
+/// Where the first slice of an access unit in Annex B begins, with its start code (NAL types 1 to 5, ITU-T H.264 table 7-1). What
+/// comes before it is short: this looks at no more than a few hundred bytes of a picture.
+fn first_slice(data: &[u8]) -> Option<usize> {
+    data.windows(4).position(|window| window[..3] == [0, 0, 1] && (1..=5).contains(&(window[3] & 0x1f)))
+}
+
+/// Whether a slice does not begin its picture: `first_mb_in_slice` is not 0, which ue(v) codes as a single set bit (§7.3.3, §9.1).
+fn goes_on(slice: &[u8]) -> bool {
+    slice.get(4).is_some_and(|byte| byte & 0x80 == 0)
 }
 
 /// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
@@ -321,7 +403,11 @@ mod tests {
         }
 
         fn push(&self, pts: Option<u64>, flags: BufferFlags) {
-            let mut buffer = Buffer::from_slice([1, 2, 3]);
+            self.push_data(pts, flags, &[0, 0, 1, 0x65, 0x88]);
+        }
+
+        fn push_data(&self, pts: Option<u64>, flags: BufferFlags, data: &'static [u8]) {
+            let mut buffer = Buffer::from_slice(data);
             let writable = buffer.make_mut();
             writable.set_pts(pts.map(ClockTime::from_mseconds));
             writable.set_flags(flags);
@@ -361,6 +447,42 @@ mod tests {
         rig.push(Some(180), BufferFlags::DELTA_UNIT);
         assert_eq!(rig.units().len(), 2);
         assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    #[test]
+    fn a_key_frame_takes_over_the_time_of_parameter_sets_that_came_before_it() {
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push_data(
+            Some(100),
+            BufferFlags::empty(),
+            &[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 1],
+        );
+        rig.push(None, BufferFlags::empty());
+        rig.push(None, BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units(), [(25_000, true)]);
+        assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    #[test]
+    fn once_a_key_frame_came_in_pieces_the_next_is_put_together() {
+        const HEAD: &[u8] = &[0, 0, 0, 1, 0x67, 7, 0, 0, 1, 0x65, 0x88];
+        const REST: &[u8] = &[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 7, 0, 0, 1, 0x65, 0x08];
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push_data(Some(100), BufferFlags::empty(), HEAD);
+        rig.push_data(None, BufferFlags::empty(), REST);
+        rig.push(Some(140), BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units(), [(25_000, true)]);
+        assert_eq!(rig.activity.dropped(), 2);
+        rig.push_data(Some(180), BufferFlags::empty(), HEAD);
+        rig.push_data(None, BufferFlags::empty(), REST);
+        rig.push_data(None, BufferFlags::empty(), REST);
+        assert_eq!(rig.units(), []);
+        rig.push(Some(220), BufferFlags::DELTA_UNIT);
+        let Some(Post::Unit(unit)) = rig.inbox.next() else { panic!("no unit") };
+        assert_eq!(unit.data[..], [HEAD, &REST[12..], &REST[12..]].concat());
+        assert!(unit.key);
+        assert_eq!(rig.units(), [(145_000, false)]);
+        assert_eq!(rig.activity.dropped(), 2);
     }
 
     #[test]

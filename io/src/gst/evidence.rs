@@ -137,7 +137,7 @@ impl Ingress {
     /// RTP fixed header: payload type in byte 1, SSRC in bytes 8 to 11 (RFC 3550 §5.1).
     fn rtp(&self, buffer: &BufferRef, now: Time) {
         let mut header = [0; 12];
-        if buffer.copy_to_slice(0, &mut header).is_err() {
+        if buffer.size() < header.len() || buffer.copy_to_slice(0, &mut header).is_err() {
             return;
         }
         let [_, second, _, _, _, _, _, _, ssrc @ ..] = header;

@@ -159,7 +159,10 @@ mod tests {
     fn counted(units: usize) -> (Outbox, Inbox, Arc<AtomicUsize>) {
         let wakes = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&wakes);
-        let (outbox, inbox) = mailbox(units, Arc::new(move || drop(counter.fetch_add(1, Relaxed))));
+        let wake = move || {
+            counter.fetch_add(1, Relaxed);
+        };
+        let (outbox, inbox) = mailbox(units, Arc::new(wake));
         (outbox, inbox, wakes)
     }
 

@@ -15,7 +15,7 @@ use super::super::fake::{Fake, LIES, Lie};
 use super::super::kernel::{Clock, Kernel};
 use super::*;
 use crate::media::{Codec, Unit};
-use crate::server::Settings;
+use crate::server::{Limits, Settings};
 
 /// A media side that answers every offer unless it is told to wait, and says what the test puts into it.
 #[derive(Default)]
@@ -409,7 +409,12 @@ fn those_that_linger_are_bounded_in_time_and_bytes() {
 
 #[test]
 fn the_server_turns_away_whom_it_has_no_place_for() {
-    let mut stage = stage_with(1, 0, Settings { connections: 1, ..Settings::default() }, None);
+    let mut stage = stage_with(
+        1,
+        0,
+        Settings { limits: Limits { connections: 1, ..Limits::default() }, ..Settings::default() },
+        None,
+    );
     stage.fake.connect(10_000);
     stage.rest();
     let second = stage.fake.connect(10_000);
@@ -426,7 +431,7 @@ fn idle_connections_end_at_the_servers_deadline() {
     while !stage.fake.0.borrow().conns[client].ended {
         stage.turns(1);
     }
-    assert!(stage.fake.0.borrow().now >= Time::ZERO + Settings::default().idle_timeout);
+    assert!(stage.fake.0.borrow().now >= Time::ZERO + Limits::default().head_timeout);
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
             call.ask(|request| Input::Join { request, feed });
         }
         // Nobody is counted for looking.
-        Method::Head => call.answer(stream().body(Body::Empty)),
+        Method::Head => call.answer(stream()),
         Method::Options => {
             let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));

@@ -98,7 +98,17 @@ struct Slot {
     bytes_out: u64,
     last_output_ms: Option<u64>,
     key_frame_age_ms: Option<u64>,
+    unusable_units: Unusable,
     session: Option<Session>,
+}
+
+/// Units that could not go into the stream as they came, over all sessions of the slot.
+#[derive(Default, Serialize)]
+struct Unusable {
+    late: u64,
+    nudged: u64,
+    before_key_frame: u64,
+    broken: u64,
 }
 
 #[derive(Serialize)]
@@ -193,6 +203,7 @@ fn slot(
     (slot, feed): (usize, Option<FeedId>),
     holder: Option<SessionId>,
 ) -> Slot {
+    let counts = feed.and_then(|feed| server.publishers().muxer(feed)).map(|muxer| muxer.counts());
     let feed: Option<FeedStatus> = feed.and_then(|feed| server.edge().feeds().status(now, feed));
     let ended = |feed: &FeedStatus| words(ViewerEnd::ALL.iter().map(|end| (end.as_str(), feed.ends.of(*end))));
     Slot {
@@ -206,6 +217,12 @@ fn slot(
         bytes_out: feed.as_ref().map_or(0, |feed| feed.bytes_out),
         last_output_ms: feed.as_ref().and_then(|feed| feed.last_push).map(|at| millis(now, at)),
         key_frame_age_ms: feed.as_ref().and_then(|feed| feed.random_access_age).map(|age| age.as_millis() as u64),
+        unusable_units: counts.map_or_else(Unusable::default, |counts| Unusable {
+            late: counts.late,
+            nudged: counts.nudged,
+            before_key_frame: counts.before_key,
+            broken: counts.unusable,
+        }),
         session: holder.and_then(|id| session_status(server, now, id)),
     }
 }

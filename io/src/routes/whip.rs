@@ -1,5 +1,7 @@
 //! WHIP (RFC 9725): publishers come in by POST, trickle and restart ICE by PATCH, leave by DELETE.
 
+use std::time::Duration;
+
 use holdfast_core::config::Endpoint;
 use holdfast_core::input::{EndReason, EndpointId, Input, SessionId};
 use holdfast_core::publish::{self, Denied, Head, OFFER_LIMIT};
@@ -7,7 +9,7 @@ use holdfast_core::publish::{self, Denied, Head, OFFER_LIMIT};
 use super::{Then, not_allowed, not_found};
 use crate::http::field::{
     ACCEPT_PATCH, ACCEPT_POST, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_MAX_AGE,
-    ALLOW, CONTENT_TYPE, ETAG, LINK, LOCATION, WWW_AUTHENTICATE,
+    ALLOW, CONTENT_TYPE, ETAG, LINK, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use crate::http::{Body, FieldValue, Method, Request, RequestBody, Response, Status};
 use crate::media::MediaCommand;
@@ -23,7 +25,12 @@ const FRAGMENT_LIMIT: u64 = 64 * 1024;
 /// `/whip/{endpoint}`
 pub(super) fn endpoint(call: &mut Call<'_>, request: &Request, name: &str) {
     match request.method {
-        Method::Post => post(call, request, name),
+        Method::Post => {
+            if let Err(wait) = call.admit() {
+                return call.answer(too_many(wait));
+            }
+            post(call, request, name);
+        }
         Method::Get | Method::Head => known(call, name, |_| Response::new(Status::NO_CONTENT)),
         Method::Options => known(call, name, |server| {
             // A preflight carries no credentials, so the servers' credentials are not for it (RFC 9725 §4.6).
@@ -68,6 +75,13 @@ fn post(call: &mut Call<'_>, request: &Request, name: &str) {
         Ok(endpoint) => call.read(OFFER_LIMIT, Then::Offer(endpoint)),
         Err(denied) => call.answer(denial(denied)),
     }
+}
+
+/// 429: this address sends more than it may.
+fn too_many(wait: Duration) -> Response {
+    let detail = "this address sends more requests than it may; wait, then go on slower";
+    Response::problem(Status::TOO_MANY_REQUESTS, "too-many-requests", "Too Many Requests", detail)
+        .header(RETRY_AFTER, FieldValue::from(wait.as_secs() + 1))
 }
 
 fn denial(denied: Denied) -> Response {
@@ -149,6 +163,11 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
         // A preflight is never authenticated, and tells nothing about whether the session is there.
         let methods = options("GET, HEAD, PATCH, DELETE, OPTIONS", &[]);
         return call.answer(methods.header(ACCEPT_PATCH, FieldValue::from_static(FRAGMENT)));
+    }
+    if matches!(request.method, Method::Patch | Method::Delete)
+        && let Err(wait) = call.admit()
+    {
+        return call.answer(too_many(wait));
     }
     let config = call.server.edge().config();
     let session = call.server.publishers().by_secret(secret);

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use holdfast_core::input::{RequestId, SessionId, ViewerId};
 use holdfast_core::time::Time;
 
-use super::Settings;
-use crate::http::{self, Limits, Phase, Response, Status};
+use super::Limits;
+use crate::http::{self, Phase, Response, Status};
 use crate::routes::Then;
 
 /// One accepted connection.
@@ -17,6 +17,8 @@ pub(super) struct Connection {
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
+    /// Whether it ever sent a request.
+    pub served: bool,
     phase: Phase,
     since: Time,
 }
@@ -42,39 +44,38 @@ pub(crate) struct Body {
 
 impl Connection {
     pub fn new(peer: SocketAddr, head: usize) -> Self {
-        let limits = Limits { head, ..Limits::default() };
+        let limits = http::Limits { head, ..http::Limits::default() };
         Connection {
             http: http::Connection::new(limits),
             peer,
             work: Work::None,
             progress: Time::ZERO,
             armed: Time::NEVER,
+            served: false,
             phase: Phase::Closing,
             since: Time::ZERO,
         }
     }
 
-    pub fn is_idle(&self) -> bool {
-        matches!(self.work, Work::None) && self.http.phase() == Phase::Idle && self.http.output().is_empty()
-    }
-
     /// When it is at its limit; `NEVER` where somebody else sees to it.
-    pub fn deadline(&mut self, now: Time, settings: &Settings) -> Time {
+    pub fn deadline(&mut self, now: Time, limits: &Limits) -> Time {
         let phase = self.http.phase();
         if phase != self.phase {
             (self.phase, self.since) = (phase, now);
         }
         if !self.http.output().is_empty() {
-            return self.progress + settings.write_timeout;
+            return self.progress + limits.write_timeout;
         }
         match (&self.work, phase) {
             (Work::Waiting(_) | Work::Watching(_), _) => Time::NEVER,
-            (Work::Restarting(_), _) => self.since + settings.body_timeout,
-            (_, Phase::Idle) => self.since + settings.idle_timeout,
-            (_, Phase::Head) => self.since + settings.head_timeout,
-            (_, Phase::Body) => self.since + settings.body_timeout,
+            (Work::Restarting(_), _) => self.since + limits.body_timeout,
+            // Before the first request a TLS handshake may still be under way.
+            (_, Phase::Idle) if !self.served => self.since + limits.head_timeout,
+            (_, Phase::Idle) => self.since + limits.idle_timeout,
+            (_, Phase::Head) => self.since + limits.head_timeout,
+            (_, Phase::Body) => self.since + limits.body_timeout,
             (_, Phase::Responding | Phase::Streaming | Phase::Closing) => {
-                self.since.max(self.progress) + settings.write_timeout
+                self.since.max(self.progress) + limits.write_timeout
             }
         }
     }

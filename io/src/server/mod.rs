@@ -3,13 +3,15 @@
 //! A driver says what its sockets and its media side did, drains [`Server::poll`], and calls [`Server::tick`] at
 //! [`Server::deadline`]. It writes straight out of a feed's ring with [`Server::transmit`].
 
+mod call;
 mod connection;
 mod publishers;
+mod rate;
+mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -21,71 +23,16 @@ use holdfast_core::time::{Time, Timers};
 use crate::http::{Date, Event, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
-use crate::ts::AudioCodec;
+pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
 pub use publishers::{Publisher, Publishers};
+pub use settings::{IceServer, Limits, Settings};
 
 /// Marks ids of connections.
 pub enum ConnKind {}
 /// One accepted connection, from [`Server::accepted`] until the driver dropped its socket.
 pub type ConnId = Id<ConnKind>;
-
-/// What the server needs to know beside what the core decides by.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The longest request head, in bytes.
-    pub head: usize,
-    /// How long a client may take for a head, from its first byte.
-    pub head_timeout: Duration,
-    /// How long a client may take for a body.
-    pub body_timeout: Duration,
-    /// How long a connection may stand without a request.
-    pub idle_timeout: Duration,
-    /// How long a client may take nothing of an answer (a live stream has its ring instead).
-    pub write_timeout: Duration,
-    /// How many connections there may be.
-    pub connections: usize,
-    /// STUN and TURN servers that publishers are told of.
-    pub ice_servers: Vec<IceServer>,
-    /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
-    pub api_tokens: Vec<String>,
-    /// How the media side hands audio over.
-    pub audio: AudioCodec,
-    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
-    pub epoch: u64,
-    /// Whether the calls of the core are written down.
-    pub journal: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Settings {
-            head: 16 << 10,
-            head_timeout: Duration::from_secs(10),
-            body_timeout: Duration::from_secs(30),
-            idle_timeout: Duration::from_secs(75),
-            write_timeout: Duration::from_secs(30),
-            connections: 20_000,
-            ice_servers: Vec::new(),
-            api_tokens: Vec::new(),
-            audio: AudioCodec::Aac,
-            epoch: 0,
-            journal: false,
-        }
-    }
-}
-
-/// A STUN or TURN server as a `Link` names it (RFC 9725 §4.6).
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct IceServer {
-    /// `stun:…` or `turn:…`.
-    pub url: String,
-    /// For TURN.
-    pub username: Option<String>,
-    /// For TURN.
-    pub credential: Option<String>,
-}
 
 /// What the server asks of its driver.
 #[derive(Debug)]
@@ -125,6 +72,7 @@ pub struct Server {
     requests: BTreeMap<RequestId, ConnId>,
     next_request: u64,
     timers: Timers<ConnId>,
+    rate: rate::Rate,
     inbox: VecDeque<Input>,
     actions: VecDeque<Action>,
     date: (u64, Date),
@@ -154,6 +102,7 @@ impl Server {
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
             edge,
+            rate: rate::Rate::new(settings.limits.whip_rate),
             settings,
             entropy,
             connections: Table::default(),
@@ -215,12 +164,12 @@ impl Server {
 
     /// A client connected. `None`: there are too many connections, or the program ends; drop its socket.
     pub fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
-        if self.draining || self.connections.len() >= self.settings.connections {
+        if self.draining || self.connections.len() >= self.settings.limits.connections {
             self.counts.turned_away += 1;
             return None;
         }
         self.counts.accepted += 1;
-        let id = self.connections.insert(Connection::new(peer, self.settings.head));
+        let id = self.connections.insert(Connection::new(peer, self.settings.limits.head));
         self.rearm(now, id);
         Some(id)
     }
@@ -338,10 +287,12 @@ impl Server {
         self.draining = true;
         self.decide(now, Input::Drain);
         self.pump(now);
-        let idle: Vec<ConnId> =
-            self.connections.iter().filter(|(_, connection)| connection.is_idle()).map(|(id, _)| id).collect();
-        for id in idle {
-            self.close(now, id);
+        let all: Vec<ConnId> = self.connections.iter().map(|(id, _)| id).collect();
+        for id in all {
+            if let Some(connection) = self.connections.get_mut(id) {
+                connection.http.drain();
+            }
+            self.settle(now, id);
         }
     }
 
@@ -387,7 +338,10 @@ impl Server {
         while let Some(connection) = self.connections.get_mut(id) {
             let Some(event) = connection.http.poll() else { break };
             match event {
-                Event::Request(request) => routes::request(&mut Call { server: self, now, id }, request),
+                Event::Request(request) => {
+                    connection.served = true;
+                    routes::request(&mut Call { server: self, now, id }, request);
+                }
                 Event::Body(data) => {
                     if let Work::Reading(body) = &mut connection.work {
                         body.data.extend_from_slice(&data);
@@ -414,7 +368,6 @@ impl Server {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let class = usize::from(response.status().code() / 100).clamp(1, 5) - 1;
         self.counts.answers[class] += 1;
-        let response = if self.draining { response.close() } else { response };
         connection.http.respond(response, &date);
         connection.progress = now;
         self.actions.push_back(Action::Write(id));
@@ -440,14 +393,14 @@ impl Server {
 
     fn rearm(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let deadline = connection.deadline(now, &self.settings);
+        let deadline = connection.deadline(now, &self.settings.limits);
         self.timers.set(id, &mut connection.armed, deadline);
     }
 
     /// A connection's deadline passed.
     fn overdue(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let deadline = connection.deadline(now, &self.settings);
+        let deadline = connection.deadline(now, &self.settings.limits);
         if deadline > now {
             return self.rearm(now, id);
         }
@@ -565,56 +518,5 @@ impl Server {
             self.actions.push_back(Action::Close(id));
             self.forget(now, id);
         }
-    }
-}
-
-/// One request of one connection, on its way through the routes.
-pub(crate) struct Call<'a> {
-    pub server: &'a mut Server,
-    pub now: Time,
-    pub id: ConnId,
-}
-
-impl Call<'_> {
-    /// Answers it.
-    pub fn answer(&mut self, response: Response) {
-        self.server.answer(self.now, self.id, routes::shared(response));
-    }
-
-    /// Reads its body, at most `limit` bytes, then goes on with `then`.
-    pub fn read(&mut self, limit: u64, then: routes::Then) {
-        let Some(connection) = self.server.connections.get_mut(self.id) else { return };
-        connection.work = Work::Reading(Box::new(connection::Body { data: Vec::new(), then }));
-        connection.http.accept_body(limit);
-        self.server.rearm(self.now, self.id);
-    }
-
-    /// Where it comes from.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.server.connections.get(self.id).map(|connection| connection.peer)
-    }
-
-    /// Puts it before the core.
-    pub fn ask(&mut self, input: impl FnOnce(RequestId) -> Input) -> RequestId {
-        self.server.ask(self.now, self.id, input)
-    }
-
-    /// Tells the core.
-    pub fn tell(&mut self, input: Input) {
-        self.server.decide(self.now, input);
-        self.server.pump(self.now);
-    }
-
-    /// Asks the media side.
-    pub fn command(&mut self, command: MediaCommand) {
-        self.server.actions.push_back(Action::Media(command));
-    }
-
-    /// Leaves it unanswered until the session's ICE was restarted.
-    pub fn await_restart(&mut self, session: holdfast_core::input::SessionId) {
-        if let Some(connection) = self.server.connections.get_mut(self.id) {
-            connection.work = Work::Restarting(session);
-        }
-        self.server.rearm(self.now, self.id);
     }
 }

@@ -25,6 +25,8 @@ pub struct Publisher {
     pub feed: FeedId,
     /// The unguessable last part of its URL, 32 hexadecimal digits.
     pub secret: String,
+    /// What it offered.
+    pub tracks: Tracks,
     /// What its media threads write.
     pub activity: Arc<Activity>,
     /// What the client got; empty until it was answered.
@@ -142,11 +144,17 @@ impl Server {
                     hex
                 });
                 let activity = Arc::new(Activity::default());
+                let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
+                let tracks = Tracks {
+                    audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
+                    video: offers(sdp::Kind::Video),
+                };
                 let publisher = Publisher {
                     endpoint,
                     hold,
                     feed,
                     secret: secret.clone(),
+                    tracks,
                     activity: activity.clone(),
                     answer: String::new(),
                     ice: 1,
@@ -157,12 +165,7 @@ impl Server {
                 };
                 self.publishers.secrets.insert(secret, session);
                 self.publishers.sessions.insert(session, publisher);
-                let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
-                let tracks = Tracks {
-                    audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
-                    video: offers(sdp::Kind::Video),
-                };
-                self.publishers.muxers.entry(feed).or_insert_with(Muxer::new).session(session, tracks);
+                self.publishers.muxers.entry(feed).or_default().session(session, tracks);
                 let settings = self.session_settings(endpoint);
                 let start = MediaCommand::Start { session, offer, activity, settings };
                 self.actions.push_back(Action::Media(start));
@@ -181,7 +184,14 @@ impl Server {
                 }
             }
             Output::KeyFrame { session } => self.actions.push_back(Action::Media(MediaCommand::KeyFrame { session })),
-            Output::Rebuild { session } => self.actions.push_back(Action::Media(MediaCommand::Rebuild { session })),
+            Output::Rebuild { session } => {
+                if let Some(publisher) = self.publishers.sessions.get(&session)
+                    && let Some(muxer) = self.publishers.muxers.get_mut(&publisher.feed)
+                {
+                    muxer.session(session, publisher.tracks);
+                }
+                self.actions.push_back(Action::Media(MediaCommand::Rebuild { session }));
+            }
             _ => {}
         }
     }
@@ -241,8 +251,13 @@ impl Server {
         else {
             return;
         };
-        let Some(muxer) = self.publishers.muxers.get_mut(&publisher.feed) else { return };
-        if let Some(chunk) = muxer.push(unit) {
+        let feed = publisher.feed;
+        let Some(muxer) = self.publishers.muxers.get_mut(&feed) else { return };
+        let chunk = muxer.push(unit);
+        if muxer.awaits_key_frame() {
+            self.decide(now, Input::KeyFrameWanted { feed });
+        }
+        if let Some(chunk) = chunk {
             let media = Input::Media { session: unit.session, data: chunk.data, random_access: chunk.random_access };
             self.decide(now, media);
         }

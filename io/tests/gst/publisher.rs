@@ -12,11 +12,15 @@ use holdfast_io::sdp::with_credentials;
 use crate::restart;
 use crate::stage::{PATIENCE, Seat, Stage};
 
-// One thread makes one slice: rtph264pay 1.22 puts parameter sets before every slice, which splits a picture of several.
-const VIDEO: &str = "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=15/1 \
-    ! x264enc tune=zerolatency threads=1 speed-preset=ultrafast key-int-max=10000 bitrate=200 ! video/x-h264,profile=constrained-baseline \
-    ! rtph264pay config-interval=-1 aggregate-mode=zero-latency \
-    ! application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000 ! rtc.";
+/// x264enc makes as many slices as it has threads.
+fn video(slices: u32) -> String {
+    format!(
+        "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=15/1 \
+        ! x264enc tune=zerolatency threads={slices} sliced-threads=true speed-preset=ultrafast key-int-max=10000 bitrate=200 \
+        ! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1 aggregate-mode=zero-latency \
+        ! application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000 ! rtc."
+    )
+}
 
 fn audio(channels: u32) -> String {
     format!(
@@ -39,7 +43,19 @@ impl Drop for Publisher {
 
 impl Publisher {
     pub fn new(channels: u32) -> Publisher {
-        let launch = format!("webrtcbin name=rtc bundle-policy=max-bundle {} {VIDEO}", audio(channels));
+        Publisher::launch(&format!("{} {}", audio(channels), video(1)))
+    }
+
+    pub fn in_slices() -> Publisher {
+        Publisher::launch(&video(2))
+    }
+
+    pub fn of_audio() -> Publisher {
+        Publisher::launch(&audio(2))
+    }
+
+    fn launch(tracks: &str) -> Publisher {
+        let launch = format!("webrtcbin name=rtc bundle-policy=max-bundle {tracks}");
         let pipeline = gstreamer::parse::launch(&launch).unwrap().downcast::<Pipeline>().unwrap();
         let webrtc = pipeline.by_name("rtc").unwrap();
         let ice = webrtc.property::<glib::Object>("ice-agent");

@@ -235,6 +235,7 @@ impl<'t> World<'t> {
             plan: &self.plan,
             side: &mut self.side,
             witness: &mut self.witness,
+            asked: 0,
         };
         self.edge.handle(clock, input.clone(), &mut senses);
         let mut outputs = std::mem::take(&mut self.scratch);
@@ -275,11 +276,11 @@ impl<'t> World<'t> {
     }
 
     fn judge(&mut self, input: &Input, outputs: &[Output]) -> Result<(), Broken> {
-        if let Input::Media { session, .. } = input {
-            if let Some(feed) = self.truth.sessions.get(session).map(|session| session.feed) {
-                self.watch_starts(feed)?;
-                self.bench().feed(self.edge.edge(), feed)?;
-            }
+        if let Input::Media { session, .. } = input
+            && let Some(feed) = self.truth.sessions.get(session).map(|session| session.feed)
+        {
+            self.watch_starts(feed)?;
+            self.bench().feed(self.edge.edge(), feed)?;
         }
         for output in outputs {
             match output {

@@ -535,7 +535,8 @@ fn drain(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     let feed = world.truth.sessions[&a].feed;
     world.add_viewer(feed, Duration::from_millis(500));
     world.wait(5_000)?;
-    (world.send(a, None), world.send(b, None));
+    world.send(a, None);
+    world.send(b, None);
     let waiting = [world.ask()?, world.ask()?];
     world.while_away(DEAD_AFTER - 100)?;
     let viewers = world.truth.watching as u64;

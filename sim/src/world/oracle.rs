@@ -196,6 +196,13 @@ impl Bench<'_> {
         self.truth.holders(place).find(|(_, session)| dead(session)).map(|(id, _)| id)
     }
 
+    /// Whether audio came without a pause all through the `span` before now.
+    fn dense(&self, session: &Session, span: Duration) -> bool {
+        let until = self.now - self.allowance.unseen;
+        let count = |at| session.stream.at(at).audio.count;
+        u128::from(count(until) - count(until - span)) * 22 >= span.as_millis()
+    }
+
     fn refuse(&self, request: RequestId, post: &Post, reason: RefuseReason) -> Verdict {
         let open = matches!(post.fate, Fate::Held | Fate::Negotiating(_));
         holds!(open, "publish-7", "{request:?} is refused for {reason:?}, but it is {:?}", post.fate);
@@ -403,7 +410,17 @@ impl Bench<'_> {
                 let latest = post.arrived + place.settings.takeover_wait + place.settings.poll + self.allowance.slack;
                 holds!(self.now <= latest, "publish-7", "{request:?} waits at {name} since {:?}", post.arrived);
             }
+            let waiting = place.held.len();
+            holds!(waiting <= WAITING_LIMIT, "publish-8", "{waiting} POSTs wait at {name}");
             let leaving = self.truth.holders(index).any(|(_, session)| !session.is_live());
+            if place.settings.takeover == Takeover::DisplaceDead && !leaving {
+                // Whoever holds has been sending all along, so that every look found more than the one before.
+                let span = (place.settings.poll + self.allowance.slack) * 4;
+                let oldest = self.truth.posts[oldest].arrived;
+                let long = oldest + span + self.allowance.unseen < self.now;
+                let alive = long && self.truth.holders(index).all(|(_, session)| self.dense(session, span));
+                holds!(!alive, "publish-4", "a POST waits at {name} since {oldest:?}, though every holder sends audio");
+            }
             let newest = place.held.iter().map(|request| self.truth.posts[request].arrived).max();
             let looked = newest.is_some_and(|newest| newest + place.settings.poll + self.allowance.slack < self.now);
             if place.settings.takeover == Takeover::DisplaceDead && looked && !leaving {
@@ -435,9 +452,13 @@ impl Bench<'_> {
             match row.cursor {
                 Some(cursor) => holds!(cursor >= feed.tail(), "feed-2", "{viewer} was overtaken and is still there"),
                 None => {
+                    // An old point will do once the viewer has waited, as long as something comes in; it is looked for again
+                    // and again.
+                    let looks = self.truth.live.fresh.max(Duration::from_millis(100)) + self.allowance.slack;
+                    let old = row.joined + looks + looks;
+                    let flows = self.now > old && feed.flowed(self.now - looks, self.now, self.truth.live.fresh);
                     let point = feed.random_access().map(|point| (point.came, point.at));
-                    let old = row.joined + self.truth.live.fresh + self.allowance.slack;
-                    let since = point.filter(|(came, _)| *came >= row.joined || self.now > old);
+                    let since = point.filter(|(came, _)| *came >= row.joined || flows);
                     holds!(since.is_none(), "feed-3", "{viewer} waits though it could start at {since:?}");
                 }
             }

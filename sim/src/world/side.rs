@@ -73,10 +73,17 @@ pub(super) struct Senses<'a> {
     pub plan: &'a Plan,
     pub side: &'a mut Side,
     pub witness: &'a mut Witness,
+    /// How often it asked during this call.
+    pub asked: u32,
 }
+
+/// A core that asks more often than this within one call will never stop asking.
+const QUESTIONS: u32 = 100_000;
 
 impl Env for Senses<'_> {
     fn activity(&mut self, session: SessionId) -> Evidence {
+        self.asked += 1;
+        assert!(self.asked < QUESTIONS, "live-lock: one call asks for evidence without end");
         let Some(session) = self.truth.sessions.get(&session) else { return Evidence::default() };
         let seen = session.stream.evidence(self.plan.unseen.map(|unseen| self.now - unseen));
         if !self.plan.has(Fault::EvidenceDelay) && !self.plan.has(Fault::TornEvidence) {

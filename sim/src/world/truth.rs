@@ -105,6 +105,21 @@ impl Feed {
         self.chunks.get(index).filter(|chunk| chunk.at <= at)
     }
 
+    /// Whether something came in at least each `pause` from `from` to `until`, as far as is kept.
+    pub fn flowed(&self, from: Time, until: Time, pause: Duration) -> bool {
+        let mut next = until;
+        for chunk in self.chunks.iter().rev() {
+            if next.since(chunk.came) > pause {
+                return false;
+            }
+            next = chunk.came;
+            if next <= from {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Where the tail will be once so many more bytes have come in one chunk.
     pub fn tail_after(&self, length: u64, buffer: u64) -> u64 {
         let head = self.head + length;
@@ -215,10 +230,8 @@ impl Truth {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
                 self.offer(now, *request, *endpoint);
             }
-            Input::Released { session } => {
-                if self.sessions.get(session).is_some_and(|session| !session.is_live()) {
-                    self.release(*session);
-                }
+            Input::Released { session } if self.sessions.get(session).is_some_and(|session| !session.is_live()) => {
+                self.release(*session);
             }
             Input::Join { request, feed } => self.joins.push((*request, *feed)),
             Input::Drain => self.draining = true,
@@ -299,10 +312,10 @@ impl Truth {
                 let Some(session) = self.sessions.get_mut(id) else { return };
                 session.finished = Some((*reason, now));
                 self.places[session.endpoint].ended[*reason as usize] += 1;
-                if *reason == EndReason::ClientGone {
-                    if let Some(post) = self.posts.get_mut(&session.post) {
-                        post.fate = Fate::Gone;
-                    }
+                if *reason == EndReason::ClientGone
+                    && let Some(post) = self.posts.get_mut(&session.post)
+                {
+                    post.fate = Fate::Gone;
                 }
                 if matches!(input, Input::Released { session } if session == id) {
                     self.release(*id);

@@ -78,10 +78,10 @@ impl World<'_> {
 
     pub(super) fn viewer_ended(&mut self, id: ViewerId) {
         let Some(index) = self.viewers.iter().position(|viewer| viewer.id == Some(id)) else { return };
-        if let Some(row) = self.truth.viewers.get(&id) {
-            if row.sessions > 1 {
-                self.mark(Mark::ViewerAcrossSessions);
-            }
+        if let Some(row) = self.truth.viewers.get(&id)
+            && row.sessions > 1
+        {
+            self.mark(Mark::ViewerAcrossSessions);
         }
         self.gone(index, id);
     }

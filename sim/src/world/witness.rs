@@ -72,7 +72,7 @@ impl Witness {
                     self.faults.add(Fault::Shutdown);
                 }
             }
-            Input::Tick => {}
+            Input::Tick | Input::KeyFrameWanted { .. } => {}
         }
     }
 

@@ -1,0 +1,184 @@
+//! What one input costs the core at 100, 10 000 and 100 000 sessions. It must not grow more than twofold.
+//!
+//! Each session is one slot of its own endpoint and does the same in every size: a chunk of media a second, a deadline each
+//! five seconds, a POST that is refused each ten, and each thirty its publisher leaves and another comes.
+//!
+//! Two columns. *In order*: sessions act in the order in which they lie in memory, so that what is measured is what the core
+//! does; this must not grow more than twofold. *Shuffled*: they act in an order that has nothing to do with it, and every input
+//! pays for memory that no cache holds. The first size fits into a core's own cache in both.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use holdfast_core::config::{Config, Endpoint, Live};
+use holdfast_core::edge::Edge;
+use holdfast_core::input::{Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId};
+use holdfast_core::time::Time;
+
+const SIZES: [u32; 3] = [100, 10_000, 100_000];
+/// So many endpoints act in one batch.
+const BATCH: usize = 50;
+/// So many batches are measured; the slowest quarter of them does not count.
+const BATCHES: usize = 4_000;
+const SECOND: u64 = 1_000_000;
+const CHUNK: &[u8] = &[0x47; 7 * 188];
+
+/// Publishers that all live: audio came 20 ms ago at the most, so evidence costs the core what it costs and no more here.
+#[derive(Default)]
+struct Peers {
+    now: u64,
+    entropy: u8,
+}
+
+impl Env for Peers {
+    fn activity(&mut self, _session: SessionId) -> Evidence {
+        let count = self.now / 20_000 + 1;
+        let last = Some(Time::from_micros((count - 1) * 20_000));
+        Evidence { audio: Arrivals { count, last }, ..Evidence::default() }
+    }
+
+    fn entropy(&mut self) -> [u8; 16] {
+        self.entropy = self.entropy.wrapping_add(1);
+        [self.entropy; 16]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    InOrder,
+    Shuffled,
+}
+
+struct Stage {
+    edge: Edge,
+    peers: Peers,
+    /// The session at each endpoint.
+    sessions: Vec<SessionId>,
+    /// The order in which endpoints act.
+    order: Vec<u32>,
+    turns: u64,
+    requests: u64,
+    inputs: u64,
+    refused: u64,
+    granted: u64,
+    ticks: u64,
+}
+
+impl Stage {
+    fn new(size: u32, turns: Turns) -> Self {
+        let endpoint = |index| Endpoint { name: format!("e{index}"), ..Endpoint::default() };
+        let live = Live { buffer: 8 * CHUNK.len(), ..Live::default() };
+        let edge = Edge::new(Config { endpoints: (0..size).map(endpoint).collect(), live });
+        let mut order: Vec<u32> = (0..size).collect();
+        if turns == Turns::Shuffled {
+            let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+            for index in (1..order.len()).rev() {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                order.swap(index, (state >> 33) as usize % (index + 1));
+            }
+        }
+        let sessions = Vec::with_capacity(size as usize);
+        let (turns, requests, inputs, refused, granted, ticks) = (0, 0, 0, 0, 0, 0);
+        let mut stage =
+            Stage { edge, peers: Peers::default(), sessions, order, turns, requests, inputs, refused, granted, ticks };
+        for endpoint in 0..size {
+            stage.peers.now = u64::from(endpoint) * SECOND / u64::from(size);
+            let session = stage.post(endpoint);
+            stage.sessions.extend(session);
+        }
+        stage
+    }
+
+    fn input(&mut self, input: Input) -> Option<SessionId> {
+        self.inputs += 1;
+        self.edge.handle(Time::from_micros(self.peers.now), input, &mut self.peers);
+        let mut started = None;
+        while let Some(output) = self.edge.poll() {
+            match output {
+                Output::Start { session, .. } => started = Some(session),
+                Output::Refuse { .. } => self.refused += 1,
+                output => drop(black_box(output)),
+            }
+        }
+        started
+    }
+
+    fn post(&mut self, endpoint: u32) -> Option<SessionId> {
+        self.requests += 1;
+        let request = RequestId(self.requests);
+        let session = self.input(Input::Offer { request, endpoint: EndpointId(endpoint) })?;
+        self.granted += 1;
+        self.input(Input::Answered { session });
+        Some(session)
+    }
+
+    /// The next session acts.
+    fn act(&mut self) {
+        let size = self.order.len();
+        let (second, turn) = (self.turns / size as u64, (self.turns % size as u64) as usize);
+        self.turns += 1;
+        self.peers.now = (second + 1) * SECOND + turn as u64 * SECOND / size as u64;
+        while self.edge.deadline().is_some_and(|at| at.as_micros() <= self.peers.now) {
+            self.ticks += 1;
+            self.input(Input::Tick);
+        }
+        let endpoint = self.order[turn];
+        let session = self.sessions[endpoint as usize];
+        self.input(Input::Media { session, data: Bytes::from_static(CHUNK), random_access: true });
+        let phase = second + u64::from(endpoint);
+        if phase.is_multiple_of(10) {
+            self.post(endpoint);
+        }
+        if phase % 30 == 7 {
+            self.input(Input::End { session, reason: EndReason::Deleted });
+            self.input(Input::Released { session });
+            if let Some(session) = self.post(endpoint) {
+                self.sessions[endpoint as usize] = session;
+            }
+        }
+    }
+
+    /// ns an input, over many batches but for those in which the machine did something else.
+    fn run(&mut self) -> f64 {
+        let mut batches: Vec<(Duration, u64)> = Vec::with_capacity(BATCHES);
+        for _ in 0..BATCHES {
+            let (from, start) = (self.inputs, Instant::now());
+            (0..BATCH).for_each(|_| self.act());
+            batches.push((start.elapsed(), self.inputs - from));
+        }
+        batches.sort_unstable_by_key(|(took, inputs)| took.as_nanos() as u64 / inputs);
+        batches.truncate(BATCHES * 3 / 4);
+        let took: Duration = batches.iter().map(|(took, _)| took).sum();
+        took.as_nanos() as f64 / batches.iter().map(|(_, inputs)| inputs).sum::<u64>() as f64
+    }
+}
+
+/// ns an input at this size.
+fn cost(size: u32, turns: Turns) -> f64 {
+    let mut stage = Stage::new(size, turns);
+    // Every deadline has moved and every endpoint has changed its publisher before anything is measured.
+    while stage.turns < 31 * u64::from(size) {
+        stage.act();
+    }
+    let cost = stage.run();
+    assert_eq!(stage.edge.publish().session_count(), size as usize, "every slot is held");
+    assert!(stage.refused > 0 && stage.granted > u64::from(size) && stage.ticks > 0, "the mix is what it says");
+    cost
+}
+
+fn main() {
+    println!(
+        "{:>9}  {:>9}  {:>11}  {:>6}  {:>11}  {:>6}",
+        "sessions", "inputs/s", "in order ns", "growth", "shuffled ns", "growth"
+    );
+    let mut first = None;
+    for size in SIZES {
+        let (ordered, shuffled) = (cost(size, Turns::InOrder), cost(size, Turns::Shuffled));
+        let (first_ordered, first_shuffled) = *first.get_or_insert((ordered, shuffled));
+        let (per_second, growth, shuffled_growth) = (1e9 / ordered, ordered / first_ordered, shuffled / first_shuffled);
+        println!(
+            "{size:>9}  {per_second:>9.0}  {ordered:>11.0}  {growth:>5.2}x  {shuffled:>11.0}  {shuffled_growth:>5.2}x"
+        );
+    }
+}

@@ -1,0 +1,75 @@
+//! What the routes may do with one request.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use holdfast_core::input::{Input, RequestId, SessionId};
+use holdfast_core::time::Time;
+
+use super::connection::{Body, Work};
+use super::{Action, ConnId, Server};
+use crate::http::Response;
+use crate::media::MediaCommand;
+use crate::routes;
+
+/// One request of one connection, on its way through the routes.
+pub(crate) struct Call<'a> {
+    pub server: &'a mut Server,
+    pub now: Time,
+    pub id: ConnId,
+}
+
+impl Call<'_> {
+    /// Answers it.
+    pub fn answer(&mut self, response: Response) {
+        self.server.answer(self.now, self.id, routes::shared(response));
+    }
+
+    /// Reads its body, at most `limit` bytes, then goes on with `then`.
+    pub fn read(&mut self, limit: u64, then: routes::Then) {
+        let Some(connection) = self.server.connections.get_mut(self.id) else { return };
+        connection.work = Work::Reading(Box::new(Body { data: Vec::new(), then }));
+        connection.http.accept_body(limit);
+        self.server.rearm(self.now, self.id);
+    }
+
+    /// Where it comes from.
+    pub fn peer(&self) -> Option<SocketAddr> {
+        self.server.connections.get(self.id).map(|connection| connection.peer)
+    }
+
+    /// Counts it against what its address may change.
+    ///
+    /// # Errors
+    /// How long its client should wait, if it is one too many.
+    pub fn admit(&mut self) -> Result<(), Duration> {
+        match self.peer() {
+            Some(peer) => self.server.rate.admit(self.now, peer.ip()),
+            None => Ok(()),
+        }
+    }
+
+    /// Puts it before the core.
+    pub fn ask(&mut self, input: impl FnOnce(RequestId) -> Input) -> RequestId {
+        self.server.ask(self.now, self.id, input)
+    }
+
+    /// Tells the core.
+    pub fn tell(&mut self, input: Input) {
+        self.server.decide(self.now, input);
+        self.server.pump(self.now);
+    }
+
+    /// Asks the media side.
+    pub fn command(&mut self, command: MediaCommand) {
+        self.server.actions.push_back(Action::Media(command));
+    }
+
+    /// Leaves it unanswered until the session's ICE was restarted.
+    pub fn await_restart(&mut self, session: SessionId) {
+        if let Some(connection) = self.server.connections.get_mut(self.id) {
+            connection.work = Work::Restarting(session);
+        }
+        self.server.rearm(self.now, self.id);
+    }
+}

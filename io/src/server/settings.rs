@@ -1,0 +1,79 @@
+//! What the server is told when it starts.
+
+use std::time::Duration;
+
+use crate::ts::AudioCodec;
+
+/// What the server needs to know beside what the core decides by.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What clients may take.
+    pub limits: Limits,
+    /// STUN and TURN servers that publishers are told of.
+    pub ice_servers: Vec<IceServer>,
+    /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
+    pub api_tokens: Vec<String>,
+    /// How the media side hands audio over.
+    pub audio: AudioCodec,
+    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
+    pub epoch: u64,
+    /// Whether the calls of the core are written down.
+    pub journal: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            limits: Limits::default(),
+            ice_servers: Vec::new(),
+            api_tokens: Vec::new(),
+            audio: AudioCodec::Aac,
+            epoch: 0,
+            journal: false,
+        }
+    }
+}
+
+/// What one client, or all of them, may take.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest request head, in bytes.
+    pub head: usize,
+    /// How long a client may take for a head, from its first byte, and for its first byte after it connected.
+    pub head_timeout: Duration,
+    /// How long a client may take for a body.
+    pub body_timeout: Duration,
+    /// How long a connection may stand between two requests.
+    pub idle_timeout: Duration,
+    /// How long a client may take nothing of an answer (a live stream has its ring instead).
+    pub write_timeout: Duration,
+    /// How many connections there may be.
+    pub connections: usize,
+    /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
+    pub whip_rate: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            head: 16 << 10,
+            head_timeout: Duration::from_secs(10),
+            body_timeout: Duration::from_secs(30),
+            idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
+            connections: 20_000,
+            whip_rate: 10,
+        }
+    }
+}
+
+/// A STUN or TURN server as a `Link` names it (RFC 9725 §4.6).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IceServer {
+    /// `stun:…` or `turn:…`.
+    pub url: String,
+    /// For TURN.
+    pub username: Option<String>,
+    /// For TURN.
+    pub credential: Option<String>,
+}
