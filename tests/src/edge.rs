@@ -48,6 +48,8 @@ impl Edge {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HOLDFAST_")) {
             command.env_remove(name);
         }
+        // As bin/run and a service file do: what glibc keeps in an arena for each thread is not what is looked for.
+        command.env("MALLOC_ARENA_MAX", "2");
         let process = Process::start("holdfast", command);
         let address = process.find("line with the address it listens on", Duration::from_secs(20), |line| {
             let text = line.text.split("listening on http://").nth(1)?;

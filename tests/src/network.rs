@@ -14,60 +14,73 @@ pub enum Way {
     Second,
 }
 
-/// A namespace, its two pairs of interfaces, and the address of the edge outside. All go when this is dropped.
+/// A namespace for the publisher, a router with two ways to it, and one link from the router to the edge outside.
+///
+/// The router is needed since libnice pins what it sends to the interface that has its address. All of it goes when this is
+/// dropped.
 pub struct TwoWays {
-    name: String,
+    publisher: String,
+    router: String,
 }
 
 impl TwoWays {
     /// The address the edge has outside, reached over both ways.
     pub const EDGE: Ipv4Addr = Ipv4Addr::new(10, 213, 9, 1);
 
-    /// Makes the namespace, with its first way up.
+    /// Makes the namespaces, with the first way up.
     ///
     /// # Panics
     /// Without the right to make namespaces.
     pub fn new() -> TwoWays {
-        let ways = TwoWays { name: format!("hf{}", std::process::id()) };
-        let name = &ways.name;
-        ip(&format!("netns add {name}"));
-        ip(&format!("-n {name} link set lo up"));
-        for (letter, net) in [("a", 1), ("b", 2)] {
-            ip(&format!("link add {name}{letter} type veth peer name {letter}0 netns {name}"));
-            ip(&format!("addr add 10.213.{net}.1/24 dev {name}{letter}"));
-            ip(&format!("link set {name}{letter} up"));
-            ip(&format!("-n {name} addr add 10.213.{net}.2/24 dev {letter}0"));
+        let name = format!("hf{}", std::process::id());
+        let ways = TwoWays { publisher: format!("{name}p"), router: format!("{name}r") };
+        let TwoWays { publisher, router } = &ways;
+        for namespace in [publisher, router] {
+            ip(&format!("netns add {namespace}"));
+            ip(&format!("-n {namespace} link set lo up"));
         }
-        // The edge's own address lives on the outer end of the first pair; Linux answers for it on either.
-        ip(&format!("addr add {}/32 dev {name}a", TwoWays::EDGE));
+        for (link, net) in [("way1", 1), ("way2", 2)] {
+            ip(&format!("-n {router} link add {link} type veth peer name {link} netns {publisher}"));
+            ip(&format!("-n {router} addr add 10.213.{net}.1/24 dev {link}"));
+            ip(&format!("-n {router} link set {link} up"));
+        }
+        ip(&format!("link add {name} type veth peer name out netns {router}"));
+        ip(&format!("addr add {}/24 dev {name}", TwoWays::EDGE));
+        ip(&format!("link set {name} up"));
+        ip(&format!("-n {router} addr add 10.213.9.254/24 dev out"));
+        ip(&format!("-n {router} link set out up"));
+        ip(&format!("route add 10.213.0.0/16 via 10.213.9.254 dev {name}"));
+        run(exec(router).args(["sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"]));
         ways.up(Way::First);
         ways
     }
 
-    fn letter(way: Way) -> (&'static str, u8) {
+    fn link(way: Way) -> (&'static str, u8) {
         match way {
-            Way::First => ("a", 1),
-            Way::Second => ("b", 2),
+            Way::First => ("way1", 1),
+            Way::Second => ("way2", 2),
         }
     }
 
     /// Brings a way up, with the route to everywhere.
     pub fn up(&self, way: Way) {
-        let (letter, net) = TwoWays::letter(way);
-        ip(&format!("-n {} link set {letter}0 up", self.name));
-        ip(&format!("-n {} route replace default via 10.213.{net}.1 dev {letter}0", self.name));
+        let (link, net) = TwoWays::link(way);
+        ip(&format!("-n {} addr add 10.213.{net}.2/24 dev {link}", self.publisher));
+        ip(&format!("-n {} link set {link} up", self.publisher));
+        ip(&format!("-n {} route replace default via 10.213.{net}.1 dev {link}", self.publisher));
     }
 
-    /// Takes a way down: its address is dead from now on.
+    /// Takes a way down: its address is gone, as when a telephone leaves a wireless network.
     pub fn down(&self, way: Way) {
-        let (letter, _) = TwoWays::letter(way);
-        ip(&format!("-n {} link set {letter}0 down", self.name));
+        let (link, _) = TwoWays::link(way);
+        ip(&format!("-n {} addr flush dev {link}", self.publisher));
+        ip(&format!("-n {} link set {link} down", self.publisher));
     }
 
-    /// A command that runs `program` inside.
+    /// A command that runs `program` where the publisher is.
     pub fn inside(&self, program: &std::path::Path) -> Command {
-        let mut command = prepared::tool("ip");
-        command.args(["netns", "exec", &self.name]).arg(program);
+        let mut command = exec(&self.publisher);
+        command.arg(program);
         command
     }
 }
@@ -80,16 +93,25 @@ impl Default for TwoWays {
 
 impl Drop for TwoWays {
     fn drop(&mut self) {
-        for command in
-            [format!("link del {}a", self.name), format!("link del {}b", self.name), format!("netns del {}", self.name)]
-        {
-            let _ = Command::new("ip").args(command.split(' ')).status();
+        // Their interfaces go with them, and the peers of those outside.
+        for namespace in [&self.publisher, &self.router] {
+            let _ = Command::new("ip").args(["netns", "del", namespace]).status();
         }
     }
 }
 
+fn exec(namespace: &str) -> Command {
+    let mut command = prepared::tool("ip");
+    command.args(["netns", "exec", namespace]);
+    command
+}
+
 fn ip(arguments: &str) {
-    let output = prepared::tool("ip").args(arguments.split(' ')).output().expect("ip runs");
+    run(prepared::tool("ip").args(arguments.split(' ')));
+}
+
+fn run(command: &mut Command) {
+    let output = command.output().expect("ip runs");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "ip {arguments}: {said}(network namespaces need root: sudo tests/run)");
+    assert!(output.status.success(), "{command:?}: {said}(network namespaces need root: sudo tests/run)");
 }

@@ -133,7 +133,8 @@ fn two_hundred_rounds_leave_nothing_behind() {
     let rounds: u32 = std::env::var("TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
     let edge = Edge::start(
         "[[endpoint]]\nname = \"live\"\ndead_after = \"200ms\"\npoll = \"20ms\"\ntakeover_wait = \"5s\"\n\
-         inactivity_timeout = \"1s\"\nsetup_timeout = \"5s\"\n",
+         inactivity_timeout = \"1s\"\nsetup_timeout = \"5s\"\n\
+         [live]\nbuffer = \"1MiB\"\n",
     );
     let url = edge.url("/whip/live");
     let viewer = Viewer::open(edge.address(), "live");
@@ -207,14 +208,15 @@ fn a_publisher_changes_its_network_within_its_session() {
     viewer.gets(50_000, Duration::from_secs(10));
     let before = edge.session("live");
 
-    ways.up(Way::Second);
+    // A browser looks at its networks every few seconds; what is measured begins when it knows of the change.
     ways.down(Way::First);
-    std::thread::sleep(Duration::from_millis(500));
-    let at = edge.session("live");
+    ways.up(Way::Second);
+    browser.until("the second way alone in the browser", Duration::from_secs(8), GATHERS_SECOND_ALONE);
+    let arrived = edge.session("live");
     let restarted = Instant::now();
     browser.value("window.whip.restart()");
     for kind in ["audio", "video"] {
-        let arrived = at[kind]["packets"].as_u64();
+        let arrived = arrived[kind]["packets"].as_u64();
         eventually(&format!("{kind} over the second way"), Duration::from_secs(5), || {
             (edge.session("live")[kind]["packets"].as_u64() > arrived).then_some(())
         });
@@ -229,6 +231,23 @@ fn a_publisher_changes_its_network_within_its_session() {
     std::thread::sleep(Duration::from_secs(2));
     assert!(edge.session("live")["video"]["packets"].as_u64() > after["video"]["packets"].as_u64());
 }
+
+/// Whether a new ICE session of the browser's would use the second way, and not the first.
+const GATHERS_SECOND_ALONE: &str = "(async () => {
+  const pc = new RTCPeerConnection();
+  pc.createDataChannel('probe');
+  let found = '';
+  const done = new Promise((resolve) => {
+    pc.onicecandidate = ({ candidate }) => {
+      if (candidate === null) resolve();
+      else found += candidate.candidate;
+    };
+  });
+  await pc.setLocalDescription();
+  await done;
+  pc.close();
+  return found.includes('10.213.2.2') && !found.includes('10.213.1.2');
+})()";
 
 /// W22: candidates nobody can use, and far too many of them.
 #[test]
@@ -257,13 +276,18 @@ fn junk_round(edge: &Edge, round: u32) {
         "3 1 udp 2113937151 publisher.example.com 50000 typ host",
         "4 2 udp 2113937150 192.0.2.7 50001 typ host",
         "5 1 udp 2113937151 192.0.2.7 0 typ host",
-        "6 1 udp 2113937151 192.0.2.7 70000 typ host",
-        "7 1 udp 2113937151 ::ffff:192.0.2.7 50000 typ host",
-        "8 1 udp 99999999999 192.0.2.7 50000 typ srflx raddr 0.0.0.0 rport 0",
+        "6 1 udp 2113937151 ::ffff:192.0.2.7 50000 typ host",
+        "7 1 udp 2113937151 192.0.2.7 50000 typ srflx raddr 0.0.0.0 rport 0",
+    ];
+    let garbage = [
+        "8 1 udp 2113937151 192.0.2.7 70000 typ host",
+        "9 1 udp 99999999999 192.0.2.7 50000 typ host",
+        "10 1 udp",
+        "\u{fffd}\u{fffd}",
     ];
     let many = vec!["1 1 udp 1 192.0.2.7 9 typ host"; 5000];
     let mut sdp = offer::with(Tracks::Both, &credentials);
-    for candidate in junk.iter().chain(&many) {
+    for candidate in junk.iter().chain(&garbage).chain(&many) {
         sdp += &format!("a=candidate:{candidate}\r\n");
     }
     let answer = Request::offer("/whip/live", &sdp).send(edge.address());
@@ -274,6 +298,9 @@ fn junk_round(edge: &Edge, round: u32) {
         let answer = Request::fragment(&session, &etag, &text).send(edge.address());
         assert_eq!(answer.status, 204, "{} candidates: {}", candidates.len(), answer.text());
     }
+    // What is no candidate at all is said to be none.
+    let text = offer::fragment(&credentials, &garbage);
+    assert_eq!(Request::fragment(&session, &etag, &text).send(edge.address()).status, 400);
     assert_eq!(Request::new("DELETE", &session).send(edge.address()).status, 200);
 }
 
