@@ -3,9 +3,10 @@
 //! Each session is one slot of its own endpoint and does the same in every size: a chunk of media a second, a deadline each
 //! five seconds, a POST that is refused each ten, and each thirty its publisher leaves and another comes.
 //!
-//! Two columns. *In order*: sessions act in the order in which they lie in memory, so that what is measured is what the core
-//! does; this must not grow more than twofold. *Shuffled*: they act in an order that has nothing to do with it, and every input
-//! pays for memory that no cache holds. The first size fits into a core's own cache in both.
+//! *Warm*: nothing but the core runs. 100 sessions then stay in the innermost cache and 100 000 fit into none, which is most of
+//! what this column's growth shows. *Cold*: before each batch of inputs all caches are filled with something else, as moving
+//! media fills them, so that every size pays for its memory; this is what must not grow more than twofold. *Shuffled*: cold, and
+//! sessions act in an order that has nothing to do with where they lie in memory.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -20,7 +21,10 @@ const SIZES: [u32; 3] = [100, 10_000, 100_000];
 /// So many endpoints act in one batch.
 const BATCH: usize = 50;
 /// So many batches are measured; the slowest quarter of them does not count.
-const BATCHES: usize = 4_000;
+const WARM_BATCHES: usize = 4_000;
+const COLD_BATCHES: usize = 200;
+/// As much as the outermost cache holds.
+const SWEEP: usize = 256 << 20;
 const SECOND: u64 = 1_000_000;
 const CHUNK: &[u8] = &[0x47; 7 * 188];
 
@@ -140,45 +144,53 @@ impl Stage {
     }
 
     /// ns an input, over many batches but for those in which the machine did something else.
-    fn run(&mut self) -> f64 {
-        let mut batches: Vec<(Duration, u64)> = Vec::with_capacity(BATCHES);
-        for _ in 0..BATCHES {
+    fn run(&mut self, batches: usize, mut between: impl FnMut()) -> f64 {
+        let mut costs: Vec<(Duration, u64)> = Vec::with_capacity(batches);
+        for _ in 0..batches {
+            between();
             let (from, start) = (self.inputs, Instant::now());
             (0..BATCH).for_each(|_| self.act());
-            batches.push((start.elapsed(), self.inputs - from));
+            costs.push((start.elapsed(), self.inputs - from));
         }
-        batches.sort_unstable_by_key(|(took, inputs)| took.as_nanos() as u64 / inputs);
-        batches.truncate(BATCHES * 3 / 4);
-        let took: Duration = batches.iter().map(|(took, _)| took).sum();
-        took.as_nanos() as f64 / batches.iter().map(|(_, inputs)| inputs).sum::<u64>() as f64
+        costs.sort_unstable_by_key(|(took, inputs)| took.as_nanos() as u64 / inputs);
+        costs.truncate(batches * 3 / 4);
+        let took: Duration = costs.iter().map(|(took, _)| took).sum();
+        took.as_nanos() as f64 / costs.iter().map(|(_, inputs)| inputs).sum::<u64>() as f64
     }
 }
 
-/// ns an input at this size.
-fn cost(size: u32, turns: Turns) -> f64 {
+/// ns an input at this size, warm and cold.
+fn cost(size: u32, turns: Turns, sweep: &mut [u8]) -> (f64, f64) {
     let mut stage = Stage::new(size, turns);
     // Every deadline has moved and every endpoint has changed its publisher before anything is measured.
     while stage.turns < 31 * u64::from(size) {
         stage.act();
     }
-    let cost = stage.run();
+    let warm = stage.run(WARM_BATCHES, || ());
+    let cold = stage.run(COLD_BATCHES, || {
+        sweep.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
+        black_box(&mut *sweep);
+    });
     assert_eq!(stage.edge.publish().session_count(), size as usize, "every slot is held");
     assert!(stage.refused > 0 && stage.granted > u64::from(size) && stage.ticks > 0, "the mix is what it says");
-    cost
+    (warm, cold)
 }
 
 fn main() {
-    println!(
-        "{:>9}  {:>9}  {:>11}  {:>6}  {:>11}  {:>6}",
-        "sessions", "inputs/s", "in order ns", "growth", "shuffled ns", "growth"
-    );
+    println!("| sessions | inputs/s warm | ns warm | growth | ns cold | growth | ns cold, shuffled | growth |");
+    println!("|---|---|---|---|---|---|---|---|");
+    let mut sweep = vec![1; SWEEP];
     let mut first = None;
     for size in SIZES {
-        let (ordered, shuffled) = (cost(size, Turns::InOrder), cost(size, Turns::Shuffled));
-        let (first_ordered, first_shuffled) = *first.get_or_insert((ordered, shuffled));
-        let (per_second, growth, shuffled_growth) = (1e9 / ordered, ordered / first_ordered, shuffled / first_shuffled);
-        println!(
-            "{size:>9}  {per_second:>9.0}  {ordered:>11.0}  {growth:>5.2}x  {shuffled:>11.0}  {shuffled_growth:>5.2}x"
+        let (warm, cold) = cost(size, Turns::InOrder, &mut sweep);
+        let (_, shuffled) = cost(size, Turns::Shuffled, &mut sweep);
+        let (first_warm, first_cold, first_shuffled) = *first.get_or_insert((warm, cold, shuffled));
+        print!(
+            "| {size} | {:.0} | {warm:.0} | {:.1} | {cold:.0} | {:.1} ",
+            1e9 / warm,
+            warm / first_warm,
+            cold / first_cold
         );
+        println!("| {shuffled:.0} | {:.1} |", shuffled / first_shuffled);
     }
 }
