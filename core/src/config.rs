@@ -89,7 +89,7 @@ impl Media {
 }
 
 /// What happens to a POST when every slot is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Takeover {
     /// A dead holder is displaced, a living one never.
     DisplaceDead,

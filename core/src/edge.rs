@@ -37,7 +37,7 @@ impl Edge {
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         self.now = self.now.max(now);
         let now = self.now;
-        let cx = &mut Context { now, config: &self.config, env, out: &mut self.out };
+        let cx = &mut Context { now, env, out: &mut self.out };
         self.publish.tick(cx);
         self.feeds.tick(now, cx.out);
         match input {
@@ -101,6 +101,6 @@ impl Edge {
 
     /// The feed of an endpoint's slot (from 0).
     pub fn feed_of(&self, endpoint: EndpointId, slot: usize) -> Option<FeedId> {
-        self.publish.endpoints().get(endpoint.0 as usize)?.feeds().get(slot).copied()
+        self.publish.endpoint(endpoint)?.feeds().get(slot).copied()
     }
 }

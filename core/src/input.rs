@@ -1,6 +1,5 @@
 //! What goes into the core and what comes out: the vocabulary between deciding and moving bytes.
 
-use alloc::string::String;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -321,8 +320,8 @@ impl ViewerEnd {
 pub enum Note {
     /// A session took a slot.
     SessionStarted {
-        /// Endpoint name.
-        endpoint: String,
+        /// The endpoint.
+        endpoint: EndpointId,
         /// Its slot, from 0.
         slot: u32,
         /// The session.
@@ -332,8 +331,8 @@ pub enum Note {
     },
     /// A session ended.
     SessionEnded {
-        /// Endpoint name.
-        endpoint: String,
+        /// The endpoint.
+        endpoint: EndpointId,
         /// Its slot, from 0.
         slot: u32,
         /// The session.
@@ -347,8 +346,8 @@ pub enum Note {
     },
     /// A POST was refused.
     OfferRefused {
-        /// Endpoint name.
-        endpoint: String,
+        /// The endpoint.
+        endpoint: EndpointId,
         /// Why.
         reason: RefuseReason,
         /// How long it had waited, in µs.
@@ -356,8 +355,8 @@ pub enum Note {
     },
     /// A session delivers but its slot puts nothing out.
     SlotStalled {
-        /// Endpoint name.
-        endpoint: String,
+        /// The endpoint.
+        endpoint: EndpointId,
         /// Its slot, from 0.
         slot: u32,
         /// The session.

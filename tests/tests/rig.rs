@@ -9,8 +9,8 @@ use holdfast_tests::edge::Edge;
 use holdfast_tests::http::{Request, Response};
 use holdfast_tests::offer::Tracks;
 use holdfast_tests::publisher::{Aiortc, Posted, Publisher};
+use holdfast_tests::turn;
 use holdfast_tests::viewer::Viewer;
-use holdfast_tests::{ms, turn};
 
 const DEAD_AFTER: Duration = Duration::from_secs(2);
 const TAKEOVER_WAIT: Duration = Duration::from_secs(3);
@@ -38,10 +38,14 @@ impl Table {
     }
 }
 
-/// `12 ms`, or `12–34 ms` for more than one.
+/// `12 ms`, or `12–34 ms` for more than one; tenths where whole milliseconds would say nothing.
 fn range(times: &[Duration]) -> String {
-    let least = times.iter().min().map_or(0, |time| ms(*time));
-    let most = times.iter().max().map_or(0, |time| ms(*time));
+    let text = |time: Duration| {
+        let tenths = time.as_micros().div_ceil(100);
+        if tenths < 100 { format!("{}.{}", tenths / 10, tenths % 10) } else { (tenths / 10).to_string() }
+    };
+    let least = times.iter().min().copied().map_or_else(String::new, text);
+    let most = times.iter().max().copied().map_or_else(String::new, text);
     if least == most { format!("{least} ms") } else { format!("{least}–{most} ms") }
 }
 

@@ -3,25 +3,28 @@
 //! Rules: spec publish §3 (order), §4 (takeover), §5 (watchdog), §9 (invariants).
 
 mod admission;
+mod endpoint;
 mod session;
 mod takeover;
 #[cfg(test)]
 mod tests;
 
 use alloc::collections::{BTreeMap, VecDeque};
-use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_of, find, is_media_type};
+pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 
-use crate::config::{Config, Endpoint, Takeover};
+use crate::config::{Config, Takeover};
 use crate::id::{Id, Table};
 use crate::input::{
     EndReason, EndpointId, Env, Evidence, FeedId, Note, Output, RefuseReason, RequestId, SessionId, SessionKind,
 };
 use crate::slots::SlotTable;
 use crate::time::{Time, Timers};
+use endpoint::AllSettings;
 use session::Check;
 use takeover::{Holder, Look, Rule, Seen};
 
@@ -57,52 +60,50 @@ enum Claim {
     Negotiating(SessionId),
 }
 
-/// One endpoint as it stands.
-#[derive(Debug)]
-pub struct EndpointState {
-    slots: SlotTable<SessionId>,
-    feeds: Vec<FeedId>,
-    waiting: VecDeque<WaiterId>,
-    /// What happened here so far.
-    pub counts: EndpointCounts,
+/// What a POST does that goes on waiting.
+#[derive(Clone, Copy, Debug)]
+struct Wait {
+    /// When it looks again.
+    until: Time,
+    /// Which holder it ends.
+    displace: Option<SessionId>,
 }
 
-/// What happened at one endpoint so far.
-#[derive(Clone, Debug, Default)]
-pub struct EndpointCounts {
-    /// POSTs that passed their checks.
-    pub offers: u64,
-    /// POSTs that were answered with 201.
-    pub accepted: u64,
-    /// POSTs that were refused, by [`RefuseReason`] in the order of its `ALL`.
-    pub refused: [u64; RefuseReason::ALL.len()],
-    /// Sessions that ended, by [`EndReason`] in the order of its `ALL`.
-    pub ended: [u64; EndReason::ALL.len()],
-}
-
-impl EndpointState {
-    /// The session in each slot, in order.
-    pub fn holders(&self) -> impl Iterator<Item = Option<SessionId>> + '_ {
-        self.slots.holders()
-    }
-
-    /// The feed of each slot, in order.
-    pub fn feeds(&self) -> &[FeedId] {
-        &self.feeds
-    }
-
-    /// How many POSTs wait for a slot.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
+impl Waiter {
+    /// One look at the holders.
+    fn look(&mut self, now: Time, rule: Rule, holders: &[Holder]) -> Result<Wait, RefuseReason> {
+        let wait = match rule.look(now, holders, &self.seen) {
+            Look::Refuse(reason) => return Err(reason),
+            Look::Wait(_) if now >= self.deadline => return Err(RefuseReason::TakeoverTimeout),
+            Look::Wait(at) => Wait { until: at.min(self.deadline), displace: None },
+            Look::Displace(session) => {
+                // The holder is not thrown out for nothing: its slot may take one more look to come free.
+                self.deadline = self.deadline.max(now + rule.poll);
+                Wait { until: now + rule.poll, displace: Some(session) }
+            }
+        };
+        self.seen.remember(holders);
+        Ok(wait)
     }
 }
 
 /// The publish room.
 #[derive(Debug)]
 pub struct Publish {
-    endpoints: Vec<EndpointState>,
+    settings: AllSettings,
+    key_frame_interval: Duration,
+    /// One group for each endpoint.
+    slots: SlotTable<SessionId>,
+    /// The feed of each slot, in the order of [`Publish::slots`], ascending.
+    feeds: Vec<FeedId>,
+    /// By endpoint.
+    counts: Vec<EndpointCounts>,
     sessions: Table<SessionKind, Session>,
     waiters: Table<WaiterKind, Waiter>,
+    /// All waiters by endpoint and arrival.
+    waiting: BTreeMap<(EndpointId, u64), WaiterId>,
+    /// What the look that is going on found; kept for its memory.
+    holders: Vec<Holder>,
     claims: BTreeMap<RequestId, Claim>,
     timers: Timers<Key>,
     arrivals: u64,
@@ -113,34 +114,26 @@ pub struct Publish {
 /// What every call needs beside its own matter.
 pub(crate) struct Context<'a> {
     pub now: Time,
-    pub config: &'a Config,
     pub env: &'a mut dyn Env,
     pub out: &'a mut VecDeque<Output>,
-}
-
-impl Context<'_> {
-    fn endpoint(&self, id: EndpointId) -> &Endpoint {
-        &self.config.endpoints[id.0 as usize]
-    }
-
-    fn name(&self, id: EndpointId) -> String {
-        self.endpoint(id).name.clone()
-    }
 }
 
 impl Publish {
     /// Endpoints with all slots free; `open_feed` makes the feed of each slot.
     pub(crate) fn new(config: &Config, mut open_feed: impl FnMut() -> FeedId) -> Self {
-        let endpoint = |endpoint: &Endpoint| EndpointState {
-            slots: SlotTable::new(endpoint.slots),
-            feeds: (0..endpoint.slots).map(|_| open_feed()).collect(),
-            waiting: VecDeque::new(),
-            counts: EndpointCounts::default(),
-        };
+        let slots = SlotTable::new(config.endpoints.iter().map(|endpoint| endpoint.slots));
+        let feeds: Vec<FeedId> = (0..slots.capacity()).map(|_| open_feed()).collect();
+        debug_assert!(feeds.is_sorted(), "a slot is found by its feed");
         Publish {
-            endpoints: config.endpoints.iter().map(endpoint).collect(),
+            settings: AllSettings::new(&config.endpoints),
+            key_frame_interval: config.live.key_frame_interval,
+            slots,
+            feeds,
+            counts: config.endpoints.iter().map(|_| EndpointCounts::default()).collect(),
             sessions: Table::default(),
             waiters: Table::default(),
+            waiting: BTreeMap::new(),
+            holders: Vec::new(),
             claims: BTreeMap::new(),
             timers: Timers::default(),
             arrivals: 0,
@@ -150,8 +143,17 @@ impl Publish {
     }
 
     /// Every endpoint, in the order of the configuration.
-    pub fn endpoints(&self) -> &[EndpointState] {
-        &self.endpoints
+    pub fn endpoints(&self) -> impl Iterator<Item = EndpointState<'_>> {
+        self.counts.iter().enumerate().map(|(index, counts)| EndpointState {
+            publish: self,
+            id: EndpointId(index as u32),
+            counts,
+        })
+    }
+
+    /// One endpoint; `None` if there is no such.
+    pub fn endpoint(&self, id: EndpointId) -> Option<EndpointState<'_>> {
+        Some(EndpointState { publish: self, id, counts: self.counts.get(id.0 as usize)? })
     }
 
     /// A session that is not yet forgotten: it holds its slot, finished or not.
@@ -194,31 +196,38 @@ impl Publish {
             self.stale += 1;
             return;
         }
-        let Some(state) = self.endpoints.get_mut(endpoint.0 as usize) else {
+        let Some(counts) = self.counts.get_mut(endpoint.0 as usize) else {
             return cx.out.push_back(Output::Refuse { request, reason: RefuseReason::NotFound });
         };
-        state.counts.offers += 1;
+        counts.offers += 1;
         self.arrivals += 1;
-        let waiter = Waiter {
+        let mut waiter = Waiter {
             request,
             endpoint,
             arrival: self.arrivals,
             since: cx.now,
-            deadline: cx.now + cx.endpoint(endpoint).takeover_wait,
+            deadline: cx.now + self.settings.of(endpoint).takeover_wait,
             seen: Seen::default(),
             armed: Time::NEVER,
         };
         if self.draining {
             self.refuse(cx, &waiter, RefuseReason::Draining);
-        } else if state.slots.has_free() {
+        } else if self.slots.has_free(endpoint.0) {
             self.grant(cx, waiter);
-        } else if state.waiting.len() >= WAITING_LIMIT {
+        } else if self.waiting_at(endpoint).count() >= WAITING_LIMIT {
             self.refuse(cx, &waiter, RefuseReason::TooManyWaiting);
         } else {
-            let id = self.waiters.insert(waiter);
-            self.endpoints[endpoint.0 as usize].waiting.push_back(id);
-            self.claims.insert(request, Claim::Waiting(id));
-            self.look(cx, id);
+            self.survey(cx, endpoint, waiter.arrival);
+            match waiter.look(cx.now, self.settings.of(endpoint).rule, &self.holders) {
+                Err(reason) => self.refuse(cx, &waiter, reason),
+                Ok(wait) => {
+                    let arrival = waiter.arrival;
+                    let id = self.waiters.insert(waiter);
+                    self.waiting.insert((endpoint, arrival), id);
+                    self.claims.insert(request, Claim::Waiting(id));
+                    self.wait(cx, id, wait);
+                }
+            }
         }
     }
 
@@ -242,7 +251,7 @@ impl Publish {
             return;
         };
         self.claims.remove(&request);
-        self.endpoints[session.endpoint.0 as usize].counts.accepted += 1;
+        self.counts[session.endpoint.0 as usize].accepted += 1;
         cx.out.push_back(Output::Accept { request, session: id });
     }
 
@@ -256,13 +265,13 @@ impl Publish {
         self.timers.set(Key::Session(id), &mut session.armed, Time::NEVER);
         let (endpoint, slot, created) = (session.endpoint, session.hold.slot, session.created);
         let request = session.request.take();
-        let counts = &mut self.endpoints[endpoint.0 as usize].counts;
-        counts.ended[EndReason::ALL.iter().position(|each| *each == reason).unwrap_or(0)] += 1;
+        let counts = &mut self.counts[endpoint.0 as usize];
+        counts.ended[reason as usize] += 1;
         if let Some(request) = request {
             self.claims.remove(&request);
             if reason != EndReason::ClientGone {
                 let reason = if self.draining { RefuseReason::Draining } else { RefuseReason::NegotiationFailed };
-                counts.refused[index_of(reason)] += 1;
+                counts.refused[reason as usize] += 1;
                 cx.out.push_back(Output::Refuse { request, reason });
             }
         }
@@ -270,7 +279,6 @@ impl Publish {
         let last = cx.env.activity(id).last_media();
         let micros = |since: Time| cx.now.since(since).as_micros() as u64;
         let (lasted, silent) = (micros(created), last.map(micros));
-        let endpoint = cx.name(endpoint);
         cx.out.push_back(Output::Note(Note::SessionEnded { endpoint, slot, session: id, reason, lasted, silent }));
     }
 
@@ -282,16 +290,16 @@ impl Publish {
             return;
         }
         let Some(session) = self.sessions.remove(id) else { return };
-        let state = &mut self.endpoints[session.endpoint.0 as usize];
-        state.slots.release(session.hold);
-        let next = match cx.endpoint(session.endpoint).takeover {
-            Takeover::NewestWins => state.waiting.back(),
-            Takeover::DisplaceDead | Takeover::Refuse => state.waiting.front(),
+        let endpoint = session.endpoint;
+        self.slots.release(endpoint.0, session.hold);
+        let next = match self.settings.of(endpoint).rule.takeover {
+            Takeover::NewestWins => self.waiting_at(endpoint).next_back(),
+            Takeover::DisplaceDead | Takeover::Refuse => self.waiting_at(endpoint).next(),
         };
-        if let Some(waiter) = next.copied().and_then(|next| self.forget_waiter(next)) {
+        if let Some(waiter) = next.and_then(|next| self.forget_waiter(next)) {
             self.grant(cx, waiter);
         }
-        let others: Vec<WaiterId> = self.endpoints[session.endpoint.0 as usize].waiting.iter().copied().collect();
+        let others: Vec<WaiterId> = self.waiting_at(endpoint).collect();
         for waiter in others {
             self.look(cx, waiter);
         }
@@ -310,12 +318,9 @@ impl Publish {
 
     /// Somebody needs a key frame in `feed`; its publisher is asked at most once per `key_frame_interval`.
     pub(crate) fn key_frame(&mut self, cx: &mut Context<'_>, feed: FeedId) {
-        let holder = self.endpoints.iter().find_map(|state| {
-            let slot = state.feeds.iter().position(|each| *each == feed)?;
-            state.slots.holders().nth(slot).flatten()
-        });
+        let holder = self.feeds.binary_search(&feed).ok().and_then(|place| self.slots.holder_at(place));
         let Some((id, session)) = holder.and_then(|id| Some((id, self.sessions.get_mut(id)?))) else { return };
-        let next = session.key_frame.map(|last| last + cx.config.live.key_frame_interval);
+        let next = session.key_frame.map(|last| last + self.key_frame_interval);
         if session.is_live() && session.is_answered() && next.is_none_or(|next| cx.now >= next) {
             session.key_frame = Some(cx.now);
             cx.out.push_back(Output::KeyFrame { session: id });
@@ -358,12 +363,12 @@ impl Publish {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.armed = Time::NEVER;
         let evidence = cx.env.activity(id);
-        match session.check(cx.now, &evidence, cx.endpoint(session.endpoint)) {
+        match session.check(cx.now, &evidence, &self.settings.of(session.endpoint).limits) {
             Check::Again(at) => self.timers.set(Key::Session(id), &mut session.armed, at),
             Check::End(reason) => self.finish(cx, id, reason),
             Check::Stalled(stalled, at) => {
                 self.timers.set(Key::Session(id), &mut session.armed, at);
-                let (endpoint, slot) = (cx.name(session.endpoint), session.hold.slot);
+                let (endpoint, slot) = (session.endpoint, session.hold.slot);
                 cx.out.push_back(Output::Rebuild { session: id });
                 let stalled = stalled.as_micros() as u64;
                 cx.out.push_back(Output::Note(Note::SlotStalled { endpoint, slot, session: id, stalled }));
@@ -373,53 +378,56 @@ impl Publish {
 
     /// One look of a waiting POST at the holders.
     fn look(&mut self, cx: &mut Context<'_>, id: WaiterId) {
+        let Some(&Waiter { endpoint, arrival, .. }) = self.waiters.get(id) else { return };
+        self.survey(cx, endpoint, arrival);
         let Some(waiter) = self.waiters.get_mut(id) else { return };
-        let endpoint = cx.endpoint(waiter.endpoint);
-        let rule = Rule { takeover: endpoint.takeover, dead_after: endpoint.dead_after, poll: endpoint.poll };
-        let holders: Vec<Holder> = self.endpoints[waiter.endpoint.0 as usize]
-            .slots
-            .holders()
-            .flatten()
-            .filter_map(|session| {
-                let row = self.sessions.get(session)?;
-                let (finished, newer) = (!row.is_live(), row.arrival > waiter.arrival);
-                Some(Holder { session, finished, newer, evidence: cx.env.activity(session) })
-            })
-            .collect();
-        let look = rule.look(cx.now, &holders, &waiter.seen);
-        waiter.seen.remember(&holders);
-        let refusal = match look {
-            Look::Refuse(reason) => Some(reason),
-            Look::Wait(_) if cx.now >= waiter.deadline => Some(RefuseReason::TakeoverTimeout),
-            Look::Wait(at) => {
-                self.timers.set(Key::Waiter(id), &mut waiter.armed, at.min(waiter.deadline));
-                None
+        match waiter.look(cx.now, self.settings.of(endpoint).rule, &self.holders) {
+            Ok(wait) => self.wait(cx, id, wait),
+            Err(reason) => {
+                if let Some(waiter) = self.forget_waiter(id) {
+                    self.refuse(cx, &waiter, reason);
+                }
             }
-            Look::Displace(session) => {
-                // The holder is not thrown out for nothing: its slot may take one more look to come free.
-                waiter.deadline = waiter.deadline.max(cx.now + rule.poll);
-                self.timers.set(Key::Waiter(id), &mut waiter.armed, cx.now + rule.poll);
-                self.finish(cx, session, EndReason::Displaced);
-                None
-            }
-        };
-        if let (Some(reason), Some(waiter)) = (refusal, refusal.and_then(|_| self.forget_waiter(id))) {
-            self.refuse(cx, &waiter, reason);
         }
+    }
+
+    /// Finds out about the holders at an endpoint, for a POST that arrived then.
+    fn survey(&mut self, cx: &mut Context<'_>, endpoint: EndpointId, arrival: u64) {
+        let holder = |session| {
+            let row = self.sessions.get(session)?;
+            let (finished, newer) = (!row.is_live(), row.arrival > arrival);
+            Some(Holder { session, finished, newer, evidence: cx.env.activity(session) })
+        };
+        self.holders.clear();
+        self.holders.extend(self.slots.holders(endpoint.0).flatten().filter_map(holder));
+    }
+
+    /// What a look decided of a POST that goes on waiting.
+    fn wait(&mut self, cx: &mut Context<'_>, id: WaiterId, wait: Wait) {
+        if let Some(waiter) = self.waiters.get_mut(id) {
+            self.timers.set(Key::Waiter(id), &mut waiter.armed, wait.until);
+        }
+        if let Some(holder) = wait.displace {
+            self.finish(cx, holder, EndReason::Displaced);
+        }
+    }
+
+    /// The POSTs that wait at an endpoint, oldest first.
+    fn waiting_at(&self, endpoint: EndpointId) -> impl DoubleEndedIterator<Item = WaiterId> {
+        self.waiting.range((endpoint, 0)..=(endpoint, u64::MAX)).map(|(_, id)| *id)
     }
 
     fn grant(&mut self, cx: &mut Context<'_>, waiter: Waiter) {
         let (request, endpoint) = (waiter.request, waiter.endpoint);
-        let state = &mut self.endpoints[endpoint.0 as usize];
         let id = self.sessions.next_id();
-        let Some(hold) = state.slots.take(id) else {
+        let Some(hold) = self.slots.take(endpoint.0, id) else {
             return self.refuse(cx, &waiter, RefuseReason::HolderNegotiating);
         };
-        let feed = state.feeds[hold.slot as usize];
+        let feed = self.feeds[self.slots.range(endpoint.0).start + hold.slot as usize];
         let mut session = Session::new(cx.now, endpoint, hold, feed);
         session.request = Some(request);
         session.arrival = waiter.arrival;
-        let first = match session.check(cx.now, &Evidence::default(), cx.endpoint(endpoint)) {
+        let first = match session.check(cx.now, &Evidence::default(), &self.settings.of(endpoint).limits) {
             Check::Again(at) => at,
             Check::End(_) | Check::Stalled(..) => cx.now,
         };
@@ -429,26 +437,21 @@ impl Publish {
         let secret = cx.env.entropy();
         cx.out.push_back(Output::Start { session: id, request, endpoint, hold, feed, secret });
         let waited = cx.now.since(waiter.since).as_micros() as u64;
-        let endpoint = cx.name(endpoint);
         cx.out.push_back(Output::Note(Note::SessionStarted { endpoint, slot: hold.slot, session: id, waited }));
     }
 
     fn refuse(&mut self, cx: &mut Context<'_>, waiter: &Waiter, reason: RefuseReason) {
-        self.endpoints[waiter.endpoint.0 as usize].counts.refused[index_of(reason)] += 1;
+        self.counts[waiter.endpoint.0 as usize].refused[reason as usize] += 1;
         cx.out.push_back(Output::Refuse { request: waiter.request, reason });
         let waited = cx.now.since(waiter.since).as_micros() as u64;
-        cx.out.push_back(Output::Note(Note::OfferRefused { endpoint: cx.name(waiter.endpoint), reason, waited }));
+        cx.out.push_back(Output::Note(Note::OfferRefused { endpoint: waiter.endpoint, reason, waited }));
     }
 
     fn forget_waiter(&mut self, id: WaiterId) -> Option<Waiter> {
         let mut waiter = self.waiters.remove(id)?;
         self.timers.set(Key::Waiter(id), &mut waiter.armed, Time::NEVER);
         self.claims.remove(&waiter.request);
-        self.endpoints[waiter.endpoint.0 as usize].waiting.retain(|each| *each != id);
+        self.waiting.remove(&(waiter.endpoint, waiter.arrival));
         Some(waiter)
     }
-}
-
-fn index_of(reason: RefuseReason) -> usize {
-    RefuseReason::ALL.iter().position(|each| *each == reason).unwrap_or(0)
 }

@@ -2,7 +2,6 @@
 
 use core::time::Duration;
 
-use crate::config::Endpoint;
 use crate::input::{EndReason, EndpointId, Evidence, FeedId, RequestId};
 use crate::slots::Hold;
 use crate::time::Time;
@@ -35,6 +34,15 @@ pub struct Session {
     owed: Option<Time>,
     /// When a key frame was last asked for.
     pub(super) key_frame: Option<Time>,
+}
+
+/// How long a session may be silent.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Limits {
+    /// Once it had media.
+    pub inactivity_timeout: Duration,
+    /// From its POST to its first media.
+    pub setup_timeout: Duration,
 }
 
 /// What a session's deadline found.
@@ -76,14 +84,14 @@ impl Session {
     }
 
     /// Set-up deadline, watchdog and stall in one: called when it is let in, then at the deadline it named last.
-    pub(super) fn check(&mut self, now: Time, evidence: &Evidence, endpoint: &Endpoint) -> Check {
+    pub(super) fn check(&mut self, now: Time, evidence: &Evidence, limits: &Limits) -> Check {
         let Some(last) = evidence.last_media() else {
-            let setup = self.created + endpoint.setup_timeout;
+            let setup = self.created + limits.setup_timeout;
             // Media that begins and ends between two checks must not outlive the watchdog.
-            let next = setup.min(now + endpoint.inactivity_timeout);
+            let next = setup.min(now + limits.inactivity_timeout);
             return if now >= setup { Check::End(EndReason::SetupTimeout) } else { Check::Again(next) };
         };
-        let inactive = last + endpoint.inactivity_timeout;
+        let inactive = last + limits.inactivity_timeout;
         if now >= inactive {
             return Check::End(EndReason::Inactive);
         }

@@ -51,7 +51,7 @@ impl Seen {
 }
 
 /// The settings one look needs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Rule {
     pub takeover: Takeover,
     pub dead_after: Duration,

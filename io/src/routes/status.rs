@@ -141,7 +141,7 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
         draining: server.is_draining(),
         connections: server.connection_count(),
         endpoints: endpoints
-            .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
+            .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, &state))
             .collect(),
         stale_inputs: edge.publish().stale() + edge.feeds().ignored(),
     };

@@ -171,7 +171,7 @@ impl Stage {
         let Some(edge) = edge.as_ref() else { return 0 };
         let server = edge.server.borrow();
         let place = EndReason::ALL.iter().position(|each| *each == reason).unwrap_or(0);
-        server.edge().publish().endpoints().iter().map(|endpoint| endpoint.counts.ended[place]).sum()
+        server.edge().publish().endpoints().map(|endpoint| endpoint.counts.ended[place]).sum()
     }
 
     /// What is left: sessions, POSTs without an answer, armed deadlines of the publish room.
