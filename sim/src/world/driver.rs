@@ -127,7 +127,7 @@ impl World<'_> {
 
 fn from_media_side(input: &Input) -> bool {
     match input {
-        Input::Answered { .. } | Input::Released { .. } | Input::Media { .. } => true,
+        Input::Answered { .. } | Input::Released { .. } | Input::Media { .. } | Input::KeyFrameWanted { .. } => true,
         Input::End { reason, .. } => !matches!(reason, EndReason::Deleted | EndReason::Kicked),
         _ => false,
     }

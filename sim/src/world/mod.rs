@@ -282,6 +282,9 @@ impl<'t> World<'t> {
             self.watch_starts(feed)?;
             self.bench().feed(self.edge.edge(), feed)?;
         }
+        if let Input::KeyFrameWanted { feed } = input {
+            self.bench().key_frame(*feed, outputs)?;
+        }
         for output in outputs {
             match output {
                 Output::Ready { feed } => self.watch_starts(*feed)?,

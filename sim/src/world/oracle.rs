@@ -269,7 +269,7 @@ impl Bench<'_> {
             }
             _ => holds!(false, "publish-4", "{request:?} is refused for {reason:?}, which is not for it"),
         }
-        let leaving = any(&|row| !row.is_live());
+        let leaving = any(&|row| !row.is_live()) || self.truth.freed.is_some_and(|(place, _)| place == post.endpoint);
         if rule == Takeover::DisplaceDead && !leaving {
             let dead = self.dead_holder(post.endpoint);
             holds!(dead.is_none(), "publish-4", "{request:?} is refused for {reason:?} though {dead:?} is dead");
@@ -384,7 +384,8 @@ impl Bench<'_> {
                     _ => 0,
                 };
                 let tail = feed.tail_after(pushed, self.truth.live.buffer as u64);
-                let at = viewer.cursor;
+                // A driver that comes late may let a viewer start at an old point and overtake it in the same call.
+                let at = viewer.cursor.or(feed.random_access().map(|point| point.at));
                 holds!(
                     at.is_some_and(|at| at < tail),
                     "feed-2",
@@ -437,6 +438,17 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Judges what came of the wish for a key frame in a feed, after the truth has taken it in.
+    pub fn key_frame(&self, feed: FeedId, outputs: &[Output]) -> Verdict {
+        let holder = self.truth.live_sessions().find(|(_, session)| session.feed == feed && session.accepted);
+        let Some((id, session)) = holder else { return Ok(()) };
+        let interval = self.truth.live.key_frame_interval + self.allowance.early;
+        let due = session.key_frame.is_none_or(|last| last + interval < self.now);
+        let asked = outputs.contains(&Output::KeyFrame { session: id });
+        holds!(asked || !due, "publish-10", "{id} is not asked for the key frame that somebody wants");
+        Ok(())
+    }
+
     /// Judges a feed that something happened to.
     pub fn feed(&self, edge: &Edge, id: FeedId) -> Verdict {
         let Some(feed) = self.truth.feeds.get(&id) else { return Ok(()) };
@@ -458,7 +470,7 @@ impl Bench<'_> {
                     let old = row.joined + looks + looks;
                     let flows = self.now > old && feed.flowed(self.now - looks, self.now, self.truth.live.fresh);
                     let point = feed.random_access().map(|point| (point.came, point.at));
-                    let since = point.filter(|(came, _)| *came >= row.joined || flows);
+                    let since = point.filter(|(came, _)| *came > row.joined || flows);
                     holds!(since.is_none(), "feed-3", "{viewer} waits though it could start at {since:?}");
                 }
             }

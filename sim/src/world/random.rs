@@ -138,7 +138,9 @@ impl World<'_> {
         self.deliver(Input::Released { session })?;
         self.deliver(Input::End { session, reason: EndReason::Bye })?;
         let request = self.request(None);
-        self.deliver(Input::Join { request, feed: FeedId::from_parts(index + 20, generation) })?;
+        let feed = FeedId::from_parts(index + 20, generation);
+        self.deliver(Input::Join { request, feed })?;
+        self.deliver(Input::KeyFrameWanted { feed })?;
         self.deliver(Input::Media { session, data: super::truth::media(0, 188), random_access: true })
     }
 

@@ -195,6 +195,12 @@ impl World<'_> {
         if !fresh {
             return Ok(());
         }
+        // Loss, or a muxer that waits for a picture it can start with.
+        if self.side.dice.random_bool(0.05)
+            && let Some(feed) = self.truth.sessions.get(&session).map(|row| row.feed)
+        {
+            self.deliver(Input::KeyFrameWanted { feed })?;
+        }
         let packets = self.side.dice.random_range(1..=4);
         self.serial += 1;
         self.deliver(Input::Media { session, data: media(self.serial, 188 * packets), random_access: key })
