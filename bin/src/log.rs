@@ -36,9 +36,10 @@ impl Log {
     }
 }
 
-/// Writes down what the core says happened. A sentence stands for itself; programs get its parts as well.
-pub fn note(format: Format, note: &Note) {
-    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note);
+/// Writes down what the core says happened; `names` are those of the endpoints, in the order of the configuration. A sentence
+/// stands for itself; programs get its parts as well.
+pub fn note(format: Format, names: &[String], note: &Note) {
+    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note, names);
     if format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
@@ -86,7 +87,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use holdfast_core::id::Id;
-    use holdfast_core::input::EndReason;
+    use holdfast_core::input::{EndReason, EndpointId};
 
     use super::*;
     use crate::config::Level;
@@ -116,7 +117,7 @@ mod tests {
 
     fn displaced() -> Note {
         Note::SessionEnded {
-            endpoint: String::from("live"),
+            endpoint: EndpointId(0),
             slot: 0,
             session: Id::from_parts(3, 1),
             reason: EndReason::Displaced,
@@ -125,19 +126,23 @@ mod tests {
         }
     }
 
+    fn told(format: Format) {
+        super::note(format, &[String::from("live")], &displaced());
+    }
+
     const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \
                             and another publisher asked for the slot";
 
     #[test]
     fn text_is_a_sentence_and_nothing_else() {
-        let text = logged(Level::Info, Format::Text, || super::note(Format::Text, &displaced()));
+        let text = logged(Level::Info, Format::Text, || told(Format::Text));
         let (_, message) = text.split_once("  WARN ").or_else(|| text.split_once(" WARN ")).expect("a level");
         assert_eq!(message, format!("{SENTENCE}\n"));
     }
 
     #[test]
     fn json_has_the_sentence_and_its_parts() {
-        let text = logged(Level::Info, Format::Json, || super::note(Format::Json, &displaced()));
+        let text = logged(Level::Info, Format::Json, || told(Format::Json));
         for part in [
             r#""level":"WARN""#,
             r#""endpoint":"live""#,
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn what_is_less_important_than_the_level_is_left_out() {
-        assert_eq!(logged(Level::Error, Format::Text, || super::note(Format::Text, &displaced())), "");
+        assert_eq!(logged(Level::Error, Format::Text, || told(Format::Text)), "");
         assert_eq!(logged(Level::Warn, Format::Text, || info!("x")), "");
         assert!(logged(Level::Debug, Format::Text, || debug!("x")).contains("DEBUG"));
     }

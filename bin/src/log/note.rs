@@ -1,6 +1,6 @@
 //! The core's notes in words: who, where, what happened, what to do.
 
-use holdfast_core::input::{EndReason, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
+use holdfast_core::input::{EndReason, EndpointId, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
 use tracing::Level;
 
 /// A note in words, with its parts for programs.
@@ -20,11 +20,13 @@ impl Told<'_> {
     }
 }
 
-/// Puts a note into words. People count slots from 1, as the addresses of their feeds do.
-pub(super) fn tell(note: &Note) -> Told<'_> {
+/// Puts a note into words; `names` are those of the endpoints, in the order of the configuration. People count slots from 1, as
+/// the addresses of their feeds do.
+pub(super) fn tell<'n>(note: &Note, names: &'n [String]) -> Told<'n> {
+    let name = |endpoint: &EndpointId| names.get(endpoint.0 as usize).map_or("", String::as_str);
     match note {
         Note::SessionStarted { endpoint, slot, session, waited } => {
-            let slot = slot + 1;
+            let (endpoint, slot) = (name(endpoint), slot + 1);
             let waited =
                 if *waited == 0 { String::new() } else { format!(" after it had waited {}", seconds(*waited)) };
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} was let in{waited}");
@@ -36,7 +38,7 @@ pub(super) fn tell(note: &Note) -> Told<'_> {
             }
         }
         Note::SessionEnded { endpoint, slot, session, reason, lasted, silent } => {
-            let slot = slot + 1;
+            let (endpoint, slot) = (name(endpoint), slot + 1);
             let (level, what) = ended(*reason, seconds(*lasted), *silent);
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} {what}");
             Told {
@@ -48,13 +50,13 @@ pub(super) fn tell(note: &Note) -> Told<'_> {
             }
         }
         Note::OfferRefused { endpoint, reason, waited } => {
-            let (level, why) = refused(*reason);
+            let (endpoint, (level, why)) = (name(endpoint), refused(*reason));
             let waited = if *waited == 0 { String::new() } else { format!(" after {}", seconds(*waited)) };
             let sentence = format!("endpoint \"{endpoint}\": a publisher was refused{waited}: {why}");
             Told { endpoint: Some(endpoint), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
         }
         Note::SlotStalled { endpoint, slot, session, stalled } => {
-            let slot = slot + 1;
+            let (endpoint, slot) = (name(endpoint), slot + 1);
             let sentence = format!(
                 "endpoint \"{endpoint}\" slot {slot}: session {session} delivers, but nothing has come out of its slot for {}: \
                  the fault is on this side, the slot's chain is built anew",
@@ -183,19 +185,20 @@ mod tests {
 
     #[test]
     fn a_wait_is_told_only_where_there_was_one() {
+        let names = ["stage", "live"].map(String::from);
         let started = |waited| Note::SessionStarted {
-            endpoint: String::from("live"),
+            endpoint: EndpointId(1),
             slot: 1,
             session: Id::from_parts(4, 0),
             waited,
         };
-        assert_eq!(tell(&started(0)).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
+        assert_eq!(tell(&started(0), &names).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
         let waited = started(2_000_000);
         assert_eq!(
-            tell(&waited).sentence,
+            tell(&waited, &names).sentence,
             "endpoint \"live\" slot 2: session 4.0 was let in after it had waited 2.0 s"
         );
-        assert_eq!(tell(&waited).slot, Some(2));
+        assert_eq!(tell(&waited, &names).slot, Some(2));
     }
 
     #[test]

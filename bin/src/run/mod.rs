@@ -21,7 +21,7 @@ use holdfast_io::server::Server;
 use sd_notify::NotifyState;
 use tracing::{error, info, warn};
 
-use crate::config::{Format, Settings};
+use crate::config::Settings;
 use crate::log;
 
 /// Why the edge could not start, or go on.
@@ -90,7 +90,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         listeners: vec![secured; listening.len()],
         server,
         media: WebRtc(sessions),
-        report: reporter(settings.log.format),
+        report: reporter(settings),
     });
     ready(settings, &listening);
     driver.run().map(drop).map_err(Stopped::Kernel)
@@ -125,13 +125,15 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-fn reporter(format: Format) -> Box<dyn FnMut(Report)> {
+fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
+    let format = settings.log.format;
+    let names: Vec<String> = settings.core.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
     Box::new(move |report| match report {
         Report::Note(note) => {
             if matches!(note, Note::Draining { .. }) {
                 notify(&[NotifyState::Stopping]);
             }
-            log::note(format, &note);
+            log::note(format, &names, &note);
         }
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \

@@ -8,6 +8,7 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use core::mem;
 use core::time::Duration;
@@ -48,6 +49,13 @@ enum Wake {
 struct Feed {
     ring: Ring,
     last_push: Option<Time>,
+    /// Whoever ever watched. Apart and only where there was one: a chunk of a feed that nobody watches passes by in two lines
+    /// of cache.
+    audience: Option<Box<Audience>>,
+}
+
+#[derive(Debug)]
+struct Audience {
     /// Viewers that have not started.
     waiting: BTreeSet<ViewerId>,
     /// Viewers that have started, each under an offset that its cursor has reached or passed. It is looked at again when the tail
@@ -134,15 +142,7 @@ impl Feeds {
 
     /// Makes a feed. It lasts as long as this does.
     pub fn open(&mut self) -> FeedId {
-        self.feeds.insert(Feed {
-            ring: Ring::new(self.settings.buffer),
-            last_push: None,
-            waiting: BTreeSet::new(),
-            started: BTreeSet::new(),
-            flush: Time::NEVER,
-            bytes_out: 0,
-            ends: Ends::default(),
-        })
+        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None })
     }
 
     /// A chunk of the stream came in; with `random_access` a player can start at its first byte.
@@ -152,22 +152,23 @@ impl Feeds {
             return;
         };
         let at = feed.ring.head();
-        feed.ring.push(now, data, random_access);
+        feed.ring.push(now, data, random_access, self.settings.buffer);
         feed.last_push = Some(now);
-        let begin = if random_access { mem::take(&mut feed.waiting) } else { BTreeSet::new() };
+        let Some(audience) = &mut feed.audience else { return };
+        let begin = if random_access { mem::take(&mut audience.waiting) } else { BTreeSet::new() };
         for &viewer in &begin {
             if let Some(row) = self.viewers.get_mut(viewer) {
-                feed.start(viewer, row, at);
+                audience.start(viewer, row, at);
             }
         }
         self.end_overtaken(now, id, out);
 
-        let Some(feed) = self.feeds.get_mut(id) else { return };
-        if !begin.is_empty() || (self.settings.flush_interval.is_zero() && !feed.started.is_empty()) {
-            self.timers.set(Wake::Flush(id), &mut feed.flush, Time::NEVER);
+        let Some(audience) = self.feeds.get_mut(id).and_then(|feed| feed.audience.as_mut()) else { return };
+        if !begin.is_empty() || (self.settings.flush_interval.is_zero() && !audience.started.is_empty()) {
+            self.timers.set(Wake::Flush(id), &mut audience.flush, Time::NEVER);
             out.push_back(Output::Ready { feed: id });
-        } else if feed.flush == Time::NEVER && !feed.started.is_empty() {
-            self.timers.set(Wake::Flush(id), &mut feed.flush, now + self.settings.flush_interval);
+        } else if audience.flush == Time::NEVER && !audience.started.is_empty() {
+            self.timers.set(Wake::Flush(id), &mut audience.flush, now + self.settings.flush_interval);
         }
     }
 
@@ -190,10 +191,11 @@ impl Feeds {
         let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
         let place = Place::Waiting { until };
         let viewer = self.viewers.insert(Viewer { feed: id, joined: now, sent: 0, place, armed: Time::NEVER });
-        feed.waiting.insert(viewer);
+        let audience = feed.audience.get_or_insert_with(Box::default);
+        audience.waiting.insert(viewer);
         if let Some(row) = self.viewers.get_mut(viewer) {
             if let Some(point) = fresh {
-                feed.start(viewer, row, point.at);
+                audience.start(viewer, row, point.at);
             }
             let wake = if fresh.is_some() { idle } else { idle.min(until) };
             self.timers.set(Wake::Viewer(viewer), &mut row.armed, wake);
@@ -210,7 +212,9 @@ impl Feeds {
             let taken = bytes.min(feed.ring.head() - *cursor);
             *cursor += taken;
             viewer.sent += taken;
-            feed.bytes_out += taken;
+            if let Some(audience) = &mut feed.audience {
+                audience.bytes_out += taken;
+            }
             Some(taken)
         });
         if taken != Some(bytes) {
@@ -231,8 +235,8 @@ impl Feeds {
             match wake {
                 Wake::Viewer(viewer) => self.wake_viewer(now, viewer, out),
                 Wake::Flush(id) => {
-                    if let Some(feed) = self.feeds.get_mut(id) {
-                        feed.flush = Time::NEVER;
+                    if let Some(audience) = self.feeds.get_mut(id).and_then(|feed| feed.audience.as_mut()) {
+                        audience.flush = Time::NEVER;
                         out.push_back(Output::Ready { feed: id });
                     }
                 }
@@ -256,8 +260,9 @@ impl Feeds {
 
     /// The viewers of a feed, waiting ones among them.
     pub fn viewers(&self, id: FeedId) -> impl Iterator<Item = ViewerId> {
-        let feed = self.feeds.get(id).into_iter();
-        feed.flat_map(|feed| feed.started.iter().map(|(_, viewer)| viewer).chain(&feed.waiting).copied())
+        let audience = self.feeds.get(id).and_then(|feed| feed.audience.as_ref()).into_iter();
+        audience
+            .flat_map(|audience| audience.started.iter().map(|(_, viewer)| viewer).chain(&audience.waiting).copied())
     }
 
     /// What the viewer was not sent yet, oldest first; nothing while it waits, and nothing of a viewer that is gone.
@@ -282,15 +287,16 @@ impl Feeds {
     /// A feed as it is now.
     pub fn status(&self, now: Time, id: FeedId) -> Option<FeedStatus> {
         let feed = self.feeds.get(id)?;
+        let audience = feed.audience.as_ref();
         Some(FeedStatus {
             viewers: feed.viewers(),
-            waiting: feed.waiting.len(),
+            waiting: audience.map_or(0, |audience| audience.waiting.len()),
             bytes_in: feed.ring.head(),
-            bytes_out: feed.bytes_out,
+            bytes_out: audience.map_or(0, |audience| audience.bytes_out),
             span: feed.ring.span(),
             last_push: feed.last_push,
             random_access_age: feed.ring.random_access().map(|point| point.age(now)),
-            ends: feed.ends,
+            ends: audience.map_or_else(Ends::default, |audience| audience.ends),
         })
     }
 
@@ -303,14 +309,15 @@ impl Feeds {
     fn end_overtaken(&mut self, now: Time, id: FeedId, out: &mut VecDeque<Output>) {
         while let Some(feed) = self.feeds.get_mut(id) {
             let tail = feed.ring.tail();
-            if feed.started.first().is_none_or(|(offset, _)| *offset >= tail) {
+            let Some(audience) = &mut feed.audience else { return };
+            if audience.started.first().is_none_or(|(offset, _)| *offset >= tail) {
                 return;
             }
-            let Some((_, viewer)) = feed.started.pop_first() else { return };
+            let Some((_, viewer)) = audience.started.pop_first() else { return };
             match self.viewers.get_mut(viewer).map(|row| &mut row.place) {
                 Some(Place::Started { cursor, watched }) if *cursor >= tail => {
                     *watched = *cursor;
-                    feed.started.insert((*cursor, viewer));
+                    audience.started.insert((*cursor, viewer));
                 }
                 _ => self.end(now, viewer, ViewerEnd::Slow, out),
             }
@@ -333,8 +340,10 @@ impl Feeds {
             let flows = feed.last_push.is_some_and(|push| now.since(push) <= self.settings.fresh);
             match feed.ring.random_access().filter(|_| flows && *until <= now) {
                 Some(point) => {
-                    self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, now);
-                    feed.start(id, viewer, point.at);
+                    if let Some(audience) = &mut feed.audience {
+                        self.timers.set(Wake::Flush(viewer.feed), &mut audience.flush, now);
+                        audience.start(id, viewer, point.at);
+                    }
                 }
                 None if *until > now => next = next.min(*until),
                 None => {
@@ -357,27 +366,36 @@ impl Feeds {
     fn remove(&mut self, id: ViewerId, reason: ViewerEnd) -> Option<Viewer> {
         let mut viewer = self.viewers.remove(id)?;
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, Time::NEVER);
-        let feed = self.feeds.get_mut(viewer.feed)?;
+        let audience = self.feeds.get_mut(viewer.feed)?.audience.as_mut()?;
         match viewer.place {
-            Place::Waiting { .. } => feed.waiting.remove(&id),
-            Place::Started { watched, .. } => feed.started.remove(&(watched, id)),
+            Place::Waiting { .. } => audience.waiting.remove(&id),
+            Place::Started { watched, .. } => audience.started.remove(&(watched, id)),
         };
-        if feed.started.is_empty() {
-            self.timers.set(Wake::Flush(viewer.feed), &mut feed.flush, Time::NEVER);
+        if audience.started.is_empty() {
+            self.timers.set(Wake::Flush(viewer.feed), &mut audience.flush, Time::NEVER);
         }
-        feed.ends.0[reason as usize] += 1;
+        audience.ends.0[reason as usize] += 1;
         Some(viewer)
     }
 }
 
 impl Feed {
+    fn viewers(&self) -> usize {
+        self.audience.as_ref().map_or(0, |audience| audience.waiting.len() + audience.started.len())
+    }
+}
+
+impl Default for Audience {
+    fn default() -> Self {
+        let (waiting, started) = (BTreeSet::new(), BTreeSet::new());
+        Audience { waiting, started, flush: Time::NEVER, bytes_out: 0, ends: Ends::default() }
+    }
+}
+
+impl Audience {
     fn start(&mut self, id: ViewerId, viewer: &mut Viewer, at: u64) {
         self.waiting.remove(&id);
         viewer.place = Place::Started { cursor: at, watched: at };
         self.started.insert((at, id));
-    }
-
-    fn viewers(&self) -> usize {
-        self.waiting.len() + self.started.len()
     }
 }

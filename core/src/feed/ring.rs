@@ -7,14 +7,15 @@ use bytes::Bytes;
 
 use crate::time::Time;
 
-/// The newest chunks of a stream, at most `capacity` bytes of them but always the newest one.
+/// The newest chunks of a stream.
 ///
 /// Bytes keep the offset at which they came in, from 0 with the first byte ever pushed. Whole chunks leave at the tail, so a
 /// tail lies where a chunk began.
 #[derive(Debug)]
 pub(super) struct Ring {
     chunks: VecDeque<Chunk>,
-    capacity: usize,
+    /// The offset of the oldest byte kept. Said here although the oldest chunk knows it: a push need not look at that.
+    tail: u64,
     head: u64,
     /// Older points are of no use to anybody: nobody starts further back than at the newest.
     random_access: Option<RandomAccess>,
@@ -48,24 +49,27 @@ impl RandomAccess {
 }
 
 impl Ring {
-    pub(super) fn new(capacity: usize) -> Self {
-        Ring { chunks: VecDeque::new(), capacity, head: 0, random_access: None }
+    pub(super) fn new() -> Self {
+        Ring { chunks: VecDeque::new(), tail: 0, head: 0, random_access: None }
     }
 
-    /// Appends a chunk, which is not empty; drops from the tail what no longer fits.
-    pub(super) fn push(&mut self, now: Time, data: Bytes, random_access: bool) {
+    /// Appends a chunk, which is not empty; before it whole chunks leave at the tail, until no more than `capacity` bytes are kept
+    /// with it or it is alone. So the place of a chunk that leaves can be used again at once.
+    pub(super) fn push(&mut self, now: Time, data: Bytes, random_access: bool, capacity: usize) {
         debug_assert!(!data.is_empty(), "an empty chunk has no place of its own");
+        let (at, head) = (self.head, self.head + data.len() as u64);
+        while head - self.tail > capacity as u64
+            && let Some(oldest) = self.chunks.pop_front()
+        {
+            self.tail = oldest.end();
+        }
+        self.chunks.push_back(Chunk { at, data });
+        self.head = head;
         if random_access {
-            self.random_access = Some(RandomAccess { at: self.head, came: now });
+            self.random_access = Some(RandomAccess { at, came: now });
+        } else if self.random_access.is_some_and(|point| point.at < self.tail) {
+            self.random_access = None;
         }
-        let chunk = Chunk { at: self.head, data };
-        self.head = chunk.end();
-        self.chunks.push_back(chunk);
-        while self.span() > self.capacity as u64 && self.chunks.len() > 1 {
-            self.chunks.pop_front();
-        }
-        let tail = self.tail();
-        self.random_access = self.random_access.filter(|point| point.at >= tail);
     }
 
     /// The offset behind the newest byte; also how many bytes ever came in.
@@ -75,12 +79,12 @@ impl Ring {
 
     /// The offset of the oldest byte kept; the head if there is none.
     pub(super) fn tail(&self) -> u64 {
-        self.chunks.front().map_or(self.head, |chunk| chunk.at)
+        self.tail
     }
 
     /// How many bytes are kept.
     pub(super) fn span(&self) -> u64 {
-        self.head - self.tail()
+        self.head - self.tail
     }
 
     /// The newest point to start at, if it is still kept.
@@ -91,7 +95,7 @@ impl Ring {
     /// Everything from `at` to the head; nothing if `at` is no longer kept or not there yet.
     pub(super) fn slices(&self, at: u64) -> impl Iterator<Item = &[u8]> {
         let first =
-            if at < self.tail() { self.chunks.len() } else { self.chunks.partition_point(|chunk| chunk.end() <= at) };
+            if at < self.tail { self.chunks.len() } else { self.chunks.partition_point(|chunk| chunk.end() <= at) };
         self.chunks.range(first..).map(move |chunk| &chunk.data[at.saturating_sub(chunk.at) as usize..])
     }
 }
@@ -102,11 +106,13 @@ mod tests {
 
     use super::*;
 
+    fn push(ring: &mut Ring, chunk: &'static str, capacity: usize) {
+        ring.push(Time::ZERO, Bytes::from_static(chunk.as_bytes()), false, capacity);
+    }
+
     fn ring(capacity: usize, chunks: &[&'static str]) -> Ring {
-        let mut ring = Ring::new(capacity);
-        for chunk in chunks {
-            ring.push(Time::ZERO, Bytes::from_static(chunk.as_bytes()), false);
-        }
+        let mut ring = Ring::new();
+        chunks.iter().for_each(|chunk| push(&mut ring, chunk, capacity));
         ring
     }
 
@@ -138,20 +144,20 @@ mod tests {
         let mut ring = ring(2, &["a", "bcdef"]);
         assert_eq!((ring.tail(), ring.head()), (1, 6));
         assert_eq!(read(&ring, 1), [&b"bcdef"[..]]);
-        ring.push(Time::ZERO, Bytes::from_static(b"g"), false);
+        push(&mut ring, "g", 2);
         assert_eq!((ring.tail(), ring.head()), (6, 7));
     }
 
     #[test]
     fn the_newest_point_to_start_at_leaves_with_its_chunk() {
         let mut ring = ring(3, &["a"]);
-        ring.push(Time::from_micros(7), Bytes::from_static(b"b"), true);
+        ring.push(Time::from_micros(7), Bytes::from_static(b"b"), true, 3);
         let point = ring.random_access();
         assert_eq!(point, Some(RandomAccess { at: 1, came: Time::from_micros(7) }));
         assert_eq!(point.map(|point| point.age(Time::from_micros(10))), Some(Duration::from_micros(3)));
-        ring.push(Time::ZERO, Bytes::from_static(b"cd"), false);
+        push(&mut ring, "cd", 3);
         assert_eq!(ring.random_access(), point);
-        ring.push(Time::ZERO, Bytes::from_static(b"e"), false);
+        push(&mut ring, "e", 3);
         assert_eq!(ring.random_access(), None);
     }
 }
