@@ -11,7 +11,7 @@ use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Plan, pick, span};
 use super::oracle::{Allowance, Broken};
-use super::truth::Fate;
+use super::truth::{Fate, Place};
 use super::{Event, Owner, World, generator};
 use crate::{Figures, Report};
 
@@ -23,7 +23,8 @@ pub(super) fn play(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (
     let mut world = World::new(config, seed, plan, trace);
     let lived = world.live_through(&mut dice);
     let now = world.now;
-    lived.and_then(|()| world.close(Figures::default())).map_err(|broken| (now, broken))
+    let figures = world.figures();
+    lived.and_then(|()| world.close(figures)).map_err(|broken| (now, broken))
 }
 
 fn config(dice: &mut SmallRng) -> Config {
@@ -60,6 +61,17 @@ fn config(dice: &mut SmallRng) -> Config {
 }
 
 impl World<'_> {
+    fn figures(&self) -> Figures {
+        let truth = &self.truth;
+        let displaced = |place: &Place| place.ended[EndReason::Displaced as usize];
+        let mut figures = Figures::default();
+        figures.add("posts", truth.posts.len() as u64);
+        figures.add("granted", truth.sessions.len() as u64);
+        figures.add("displaced", truth.places.iter().map(displaced).sum());
+        figures.add("viewers", truth.viewers.len() as u64);
+        figures
+    }
+
     fn live_through(&mut self, dice: &mut SmallRng) -> Result<(), Broken> {
         self.populate(dice);
         let storm = self.now + span(dice, 20_000, 60_000);
