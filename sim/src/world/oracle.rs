@@ -430,6 +430,14 @@ impl Bench<'_> {
             }
         }
         let unanswered = (edge.publish().unanswered(), self.truth.unanswered());
+        if self.truth.draining {
+            let left = (self.truth.live_sessions().count(), unanswered.1, self.truth.watching);
+            holds!(
+                left == (0, 0, 0),
+                "publish-8",
+                "the program ends; sessions, POSTs and viewers that go on: {left:?}"
+            );
+        }
         holds!(unanswered.0 == unanswered.1, "publish-8", "unanswered POSTs, by the core and in truth: {unanswered:?}");
         let sessions = (edge.publish().session_count(), self.truth.present.len());
         holds!(sessions.0 == sessions.1, "publish-8", "sessions, by the core and in truth: {sessions:?}");
