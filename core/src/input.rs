@@ -425,3 +425,15 @@ pub trait Env {
     /// Unpredictable bytes.
     fn entropy(&mut self) -> [u8; 16];
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_counts_at_its_place_among_all() {
+        assert!(EndReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(RefuseReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(ViewerEnd::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+    }
+}

@@ -186,12 +186,8 @@ mod tests {
     #[test]
     fn a_wait_is_told_only_where_there_was_one() {
         let names = ["stage", "live"].map(String::from);
-        let started = |waited| Note::SessionStarted {
-            endpoint: EndpointId(1),
-            slot: 1,
-            session: Id::from_parts(4, 0),
-            waited,
-        };
+        let started =
+            |waited| Note::SessionStarted { endpoint: EndpointId(1), slot: 1, session: Id::from_parts(4, 0), waited };
         assert_eq!(tell(&started(0), &names).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
         let waited = started(2_000_000);
         assert_eq!(

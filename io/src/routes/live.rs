@@ -1,7 +1,6 @@
 //! Live MPEG-TS over HTTP: `/live/{endpoint}.ts` is the first slot, `/live/{endpoint}/{slot}.ts` any, counted from 1.
 
 use holdfast_core::input::{FeedId, Input};
-use holdfast_core::publish;
 
 use super::{not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -30,7 +29,7 @@ fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
         None => (first.strip_suffix(".ts")?, 1),
         Some(file) => (first, file.strip_suffix(".ts")?.parse::<usize>().ok()?),
     };
-    let (endpoint, _) = publish::find(server.edge().config(), name)?;
+    let (endpoint, _) = server.edge().endpoint(name)?;
     server.edge().feed_of(endpoint, slot.checked_sub(1)?)
 }
 

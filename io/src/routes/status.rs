@@ -161,9 +161,9 @@ fn endpoint(
     now: Time,
     id: EndpointId,
     own: &holdfast_core::config::Endpoint,
-    state: &EndpointState,
+    state: EndpointState<'_>,
 ) -> Endpoint {
-    let counts = &state.counts;
+    let counts = state.counts;
     let slots = state.holders().enumerate().map(|(slot, holder)| {
         let feed = server.edge().feed_of(id, slot);
         self::slot(server, now, &own.name, (slot, feed), holder)

@@ -43,7 +43,7 @@ pub(super) fn endpoint(call: &mut Call<'_>, request: &Request, name: &str) {
 }
 
 fn known(call: &mut Call<'_>, name: &str, answer: impl FnOnce(&Server) -> Response) {
-    let response = match publish::find(call.server.edge().config(), name) {
+    let response = match call.server.edge().endpoint(name) {
         Some(_) => answer(call.server),
         None => not_found(),
     };
@@ -70,7 +70,7 @@ fn post(call: &mut Call<'_>, request: &Request, name: &str) {
             RequestBody::Chunked => None,
         },
     };
-    match publish::admit(call.server.edge().config(), &head) {
+    match call.server.edge().admit(&head) {
         Ok(endpoint) if request.body == RequestBody::None => offer(call, endpoint, &[]),
         Ok(endpoint) => call.read(OFFER_LIMIT, Then::Offer(endpoint)),
         Err(denied) => call.answer(denial(denied)),
@@ -169,10 +169,9 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
     {
         return call.answer(too_many(wait));
     }
-    let config = call.server.edge().config();
     let session = call.server.publishers().by_secret(secret);
     let owner = session.and_then(|session| call.server.publishers().get(session)).map(|publisher| publisher.endpoint);
-    let (Some(session), Some((id, endpoint))) = (session, publish::find(config, name)) else {
+    let (Some(session), Some((id, endpoint))) = (session, call.server.edge().endpoint(name)) else {
         return call.answer(no_session(call.server.publishers().end_of(secret)));
     };
     if owner != Some(id) {

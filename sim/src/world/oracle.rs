@@ -485,7 +485,7 @@ impl Bench<'_> {
             let name = &place.settings.name;
             let holders = state.holders().eq(place.slots.iter().copied());
             holds!(holders, "publish-1", "the holders at {name} are {:?}", place.slots);
-            let counts = &state.counts;
+            let counts = state.counts;
             let same = (counts.offers, counts.accepted) == (place.offers, place.accepted)
                 && (counts.refused, counts.ended) == (place.refused, place.ended);
             holds!(same, "publish-8", "{name} counts {counts:?}, but {}", counted(place));
