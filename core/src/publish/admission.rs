@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use crate::config::{Config, Endpoint};
 use crate::input::EndpointId;
@@ -53,6 +54,17 @@ impl Names {
         let place = self.0.partition_point(|id| endpoint(*id).is_some_and(|own| own.name.as_str() < name));
         let id = *self.0.get(place)?;
         Some((id, endpoint(id).filter(|own| own.name == name)?))
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Denied::NotFound => "there is no such endpoint",
+            Denied::Unauthorized => "its token is missing or wrong",
+            Denied::UnsupportedType => "its Content-Type is not application/sdp",
+            Denied::TooLarge => "its body is longer than an offer may be",
+        })
     }
 }
 

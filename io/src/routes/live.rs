@@ -27,7 +27,12 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
 fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
     let (name, slot) = match second {
         None => (first.strip_suffix(".ts")?, 1),
-        Some(file) => (first, file.strip_suffix(".ts")?.parse::<usize>().ok()?),
+        Some(file) => {
+            let number = file.strip_suffix(".ts")?;
+            let slot = number.parse::<usize>().ok()?;
+            // One feed, one address.
+            (slot.to_string() == number).then_some((first, slot))?
+        }
     };
     let (endpoint, _) = server.edge().endpoint(name)?;
     server.edge().feed_of(endpoint, slot.checked_sub(1)?)

@@ -73,7 +73,10 @@ fn post(call: &mut Call<'_>, request: &Request, name: &str) {
     match call.server.edge().admit(&head) {
         Ok(endpoint) if request.body == RequestBody::None => offer(call, endpoint, &[]),
         Ok(endpoint) => call.read(OFFER_LIMIT, Then::Offer(endpoint)),
-        Err(denied) => call.answer(denial(denied)),
+        Err(denied) => match call.server.edge().endpoint(name).map(|(endpoint, _)| endpoint) {
+            Some(endpoint) => call.deny(endpoint, denial(denied), denied.to_string()),
+            None => call.answer(denial(denied)),
+        },
     }
 }
 
@@ -119,7 +122,8 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
         Err(fault) => {
             let malformed = fault.status() == 400;
             let status = if malformed { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
-            call.answer(Response::problem(status, "offer", "This offer cannot be taken", &fault.to_string()));
+            let why = fault.to_string();
+            call.deny(endpoint, Response::problem(status, "offer", "This offer cannot be taken", &why), why);
         }
     }
 }

@@ -216,6 +216,11 @@ impl Bench<'_> {
             holds!(negotiating, "publish-4", "{request:?} was never negotiated with");
             return Ok(());
         }
+        if reason == RefuseReason::Ended {
+            let negotiating = matches!(post.fate, Fate::Negotiating(_));
+            holds!(negotiating, "publish-4", "{request:?} had no session that could have ended");
+            return Ok(());
+        }
         if reason == RefuseReason::Draining {
             holds!(self.truth.draining, "publish-4", "{request:?} is refused as if the program ended");
             return Ok(());
