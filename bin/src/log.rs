@@ -8,6 +8,7 @@ mod writer;
 
 use std::io::{IsTerminal, stderr};
 
+use holdfast_core::config::Config;
 use holdfast_core::input::Note;
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
@@ -36,10 +37,10 @@ impl Log {
     }
 }
 
-/// Writes down what the core says happened; `names` are those of the endpoints, in the order of the configuration. A sentence
-/// stands for itself; programs get its parts as well.
-pub fn note(format: Format, names: &[String], note: &Note) {
-    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note, names);
+/// Writes down what happened, with the names of the configuration. A sentence stands for itself; programs get its parts as
+/// well.
+pub fn note(format: Format, config: &Config, note: &Note) {
+    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note, config);
     if format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn told(format: Format) {
-        super::note(format, &[String::from("live")], &displaced());
+        super::note(format, &crate::config::Settings::default().core, &displaced());
     }
 
     const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \

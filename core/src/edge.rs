@@ -8,16 +8,17 @@
 
 use alloc::collections::VecDeque;
 
-use crate::config::Config;
+use crate::config::{Config, Endpoint};
 use crate::feed::{Feeds, Start};
 use crate::input::{EndpointId, Env, FeedId, Input, Note, Output};
-use crate::publish::{Context, Publish};
+use crate::publish::{self, Context, Denied, Head, Names, Publish};
 use crate::time::Time;
 
 /// Everything that Holdfast decides, in one place.
 #[derive(Debug)]
 pub struct Edge {
     config: Config,
+    names: Names,
     now: Time,
     publish: Publish,
     feeds: Feeds,
@@ -29,7 +30,7 @@ impl Edge {
     pub fn new(config: Config) -> Self {
         let mut feeds = Feeds::new(config.live.clone());
         let publish = Publish::new(&config, || feeds.open());
-        Edge { config, now: Time::ZERO, publish, feeds, out: VecDeque::new() }
+        Edge { names: Names::new(&config), config, now: Time::ZERO, publish, feeds, out: VecDeque::new() }
     }
 
     /// Takes in one input. Time never goes back: an earlier `now` counts as the latest one. What was due by now happens
@@ -87,6 +88,16 @@ impl Edge {
     /// The configuration it decides by.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The endpoint of this name.
+    pub fn endpoint(&self, name: &str) -> Option<(EndpointId, &Endpoint)> {
+        self.names.find(&self.config, name)
+    }
+
+    /// Checks the head of a POST; what passes may be told as [`Input::Offer`] once its body is there.
+    pub fn admit(&self, head: &Head<'_>) -> Result<EndpointId, Denied> {
+        publish::admit(self.endpoint(head.endpoint), head)
     }
 
     /// The publish room, to look at.

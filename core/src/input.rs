@@ -1,5 +1,7 @@
 //! What goes into the core and what comes out: the vocabulary between deciding and moving bytes.
 
+use alloc::string::String;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -249,6 +251,8 @@ pub enum RefuseReason {
     TooManyWaiting,
     /// The offer could not be negotiated.
     NegotiationFailed,
+    /// The session was ended before it was answered: displaced, kicked, or not negotiated in time.
+    Ended,
     /// The program ends.
     Draining,
     /// The feed has as many viewers as it may have.
@@ -267,6 +271,7 @@ impl RefuseReason {
             RefuseReason::TakeoverTimeout => "takeover-timeout",
             RefuseReason::TooManyWaiting => "too-many-waiting",
             RefuseReason::NegotiationFailed => "negotiation-failed",
+            RefuseReason::Ended => "ended",
             RefuseReason::Draining => "draining",
             RefuseReason::TooManyViewers => "too-many-viewers",
             RefuseReason::NotFound => "not-found",
@@ -274,13 +279,14 @@ impl RefuseReason {
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 9] = [
+    pub const ALL: [RefuseReason; 10] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
         RefuseReason::TakeoverTimeout,
         RefuseReason::TooManyWaiting,
         RefuseReason::NegotiationFailed,
+        RefuseReason::Ended,
         RefuseReason::Draining,
         RefuseReason::TooManyViewers,
         RefuseReason::NotFound,
@@ -377,6 +383,27 @@ pub enum Note {
         /// How many bytes it was sent.
         sent: u64,
     },
+    /// A WHIP request was refused before anybody's slot was looked at.
+    RequestRefused {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The HTTP status it was answered with.
+        status: u16,
+        /// What was wrong with it.
+        why: String,
+    },
+    /// Somebody was not let in to watch.
+    ViewerRefused {
+        /// The feed.
+        feed: FeedId,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// There are as many connections as there may be; said once until there is room again.
+    ConnectionsFull {
+        /// How many there may be.
+        limit: u64,
+    },
     /// The program began to drain.
     Draining {
         /// Sessions that end with it.
@@ -424,4 +451,16 @@ pub trait Env {
     fn activity(&mut self, session: SessionId) -> Evidence;
     /// Unpredictable bytes.
     fn entropy(&mut self) -> [u8; 16];
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_counts_at_its_place_among_all() {
+        assert!(EndReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(RefuseReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(ViewerEnd::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+    }
 }

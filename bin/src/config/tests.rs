@@ -333,3 +333,14 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_configuration_in_the_readme_reads() {
+    let readme = include_str!("../../../README.md");
+    let blocks: Vec<&str> = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert!(!blocks.is_empty());
+    for block in blocks {
+        let settings = parse(block, "README.md").unwrap_or_else(|faults| panic!("{faults}"));
+        assert_ne!(settings, Settings::default());
+    }
+}

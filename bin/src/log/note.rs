@@ -1,6 +1,7 @@
 //! The core's notes in words: who, where, what happened, what to do.
 
-use holdfast_core::input::{EndReason, EndpointId, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
+use holdfast_core::config::Config;
+use holdfast_core::input::{EndReason, EndpointId, FeedId, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
 use tracing::Level;
 
 /// A note in words, with its parts for programs.
@@ -20,10 +21,9 @@ impl Told<'_> {
     }
 }
 
-/// Puts a note into words; `names` are those of the endpoints, in the order of the configuration. People count slots from 1, as
-/// the addresses of their feeds do.
-pub(super) fn tell<'n>(note: &Note, names: &'n [String]) -> Told<'n> {
-    let name = |endpoint: &EndpointId| names.get(endpoint.0 as usize).map_or("", String::as_str);
+/// Puts a note into words, with the names of the configuration. People count slots from 1, as the addresses of their feeds do.
+pub(super) fn tell<'n>(note: &Note, config: &'n Config) -> Told<'n> {
+    let name = |endpoint: &EndpointId| config.endpoints.get(endpoint.0 as usize).map_or("", |own| own.name.as_str());
     match note {
         Note::SessionStarted { endpoint, slot, session, waited } => {
             let (endpoint, slot) = (name(endpoint), slot + 1);
@@ -71,18 +71,59 @@ pub(super) fn tell<'n>(note: &Note, names: &'n [String]) -> Told<'n> {
         }
         Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
             let (level, why) = viewer_ended(*reason);
+            let (endpoint, slot) = place(*feed, config);
             let sentence = format!(
-                "feed {feed}: viewer {viewer} {why}, after {} and {} kB",
+                "endpoint \"{endpoint}\" slot {slot}: viewer {viewer} {why}, after {} and {} kB",
                 seconds(*lasted),
                 sent.div_ceil(1000)
             );
-            Told { viewer: Some(*viewer), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
+            Told {
+                endpoint: Some(endpoint),
+                slot: Some(slot),
+                viewer: Some(*viewer),
+                reason: Some(reason.as_str()),
+                ..Told::new(level, sentence)
+            }
+        }
+        Note::ViewerRefused { feed, reason } => {
+            let (level, why) = refused(*reason);
+            let (endpoint, slot) = place(*feed, config);
+            let sentence = format!("endpoint \"{endpoint}\" slot {slot}: a viewer was refused: {why}");
+            Told {
+                endpoint: Some(endpoint),
+                slot: Some(slot),
+                reason: Some(reason.as_str()),
+                ..Told::new(level, sentence)
+            }
+        }
+        Note::RequestRefused { endpoint, status, why } => {
+            let endpoint = name(endpoint);
+            let sentence = format!("endpoint \"{endpoint}\": a publisher's request was answered with {status}: {why}");
+            Told { endpoint: Some(endpoint), ..Told::new(Level::WARN, sentence) }
+        }
+        Note::ConnectionsFull { limit } => {
+            let sentence = format!(
+                "clients are turned away: there are {limit} connections, as many as `http.limits.connections` allows"
+            );
+            Told::new(Level::ERROR, sentence)
         }
         Note::Draining { sessions, viewers } => Told::new(
             Level::INFO,
-            format!("stopping: nobody new comes in; {sessions} sessions and {viewers} viewers are ended"),
+            format!("stopping: nobody new comes in; sessions that are ended: {sessions}, viewers: {viewers}"),
         ),
     }
+}
+
+/// The endpoint and slot of a feed: feeds are numbered through, slot after slot, in the order of the configuration.
+fn place(feed: FeedId, config: &Config) -> (&str, u32) {
+    let mut left = feed.index() as u32;
+    for endpoint in &config.endpoints {
+        if left < endpoint.slots {
+            return (&endpoint.name, left + 1);
+        }
+        left -= endpoint.slots;
+    }
+    ("", 0)
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
@@ -131,6 +172,7 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         }
         RefuseReason::TooManyWaiting => (Level::WARN, "too many others wait for the same slots"),
         RefuseReason::NegotiationFailed => (Level::WARN, "no session could be negotiated from its offer"),
+        RefuseReason::Ended => (Level::INFO, "its session was ended before it was answered"),
         RefuseReason::Draining => (Level::INFO, "the program stops"),
         RefuseReason::TooManyViewers => (Level::WARN, "the feed has as many viewers as `live.viewers` allows"),
         RefuseReason::NotFound => (Level::INFO, "there is no such endpoint"),
@@ -157,6 +199,7 @@ fn seconds(micros: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use holdfast_core::config::Endpoint;
     use holdfast_core::id::Id;
 
     use super::*;
@@ -183,22 +226,34 @@ mod tests {
         assert_eq!(words.len(), RefuseReason::ALL.len());
     }
 
+    fn config(endpoints: &[(&str, u32)]) -> Config {
+        let endpoint =
+            |(name, slots): &(&str, u32)| Endpoint { name: (*name).to_owned(), slots: *slots, ..Endpoint::default() };
+        Config { endpoints: endpoints.iter().map(endpoint).collect(), ..Config::default() }
+    }
+
+    #[test]
+    fn viewers_are_told_by_endpoint_and_slot() {
+        let config = config(&[("stage", 2), ("live", 3)]);
+        for (feed, place) in [(0, "\"stage\" slot 1"), (1, "\"stage\" slot 2"), (4, "\"live\" slot 3")] {
+            let (feed, reason) = (Id::from_parts(feed, 0), RefuseReason::TooManyViewers);
+            let told = tell(&Note::ViewerRefused { feed, reason }, &config);
+            assert!(told.sentence.contains(place), "{}", told.sentence);
+        }
+    }
+
     #[test]
     fn a_wait_is_told_only_where_there_was_one() {
-        let names = ["stage", "live"].map(String::from);
-        let started = |waited| Note::SessionStarted {
-            endpoint: EndpointId(1),
-            slot: 1,
-            session: Id::from_parts(4, 0),
-            waited,
-        };
-        assert_eq!(tell(&started(0), &names).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
+        let config = config(&[("stage", 1), ("live", 2)]);
+        let started =
+            |waited| Note::SessionStarted { endpoint: EndpointId(1), slot: 1, session: Id::from_parts(4, 0), waited };
+        assert_eq!(tell(&started(0), &config).sentence, "endpoint \"live\" slot 2: session 4.0 was let in");
         let waited = started(2_000_000);
         assert_eq!(
-            tell(&waited, &names).sentence,
+            tell(&waited, &config).sentence,
             "endpoint \"live\" slot 2: session 4.0 was let in after it had waited 2.0 s"
         );
-        assert_eq!(tell(&waited, &names).slot, Some(2));
+        assert_eq!(tell(&waited, &config).slot, Some(2));
     }
 
     #[test]

@@ -127,13 +127,13 @@ fn notify(state: &[NotifyState<'_>]) {
 
 fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
     let format = settings.log.format;
-    let names: Vec<String> = settings.core.endpoints.iter().map(|endpoint| endpoint.name.clone()).collect();
+    let config = settings.core.clone();
     Box::new(move |report| match report {
         Report::Note(note) => {
             if matches!(note, Note::Draining { .. }) {
                 notify(&[NotifyState::Stopping]);
             }
-            log::note(format, &names, &note);
+            log::note(format, &config, &note);
         }
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \

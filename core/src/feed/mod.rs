@@ -184,7 +184,9 @@ impl Feeds {
             return Start::Refused;
         };
         if feed.viewers() >= self.settings.viewers {
-            out.push_back(Output::Refuse { request, reason: RefuseReason::TooManyViewers });
+            let reason = RefuseReason::TooManyViewers;
+            out.push_back(Output::Refuse { request, reason });
+            out.push_back(Output::Note(Note::ViewerRefused { feed: id, reason }));
             return Start::Refused;
         }
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);

@@ -52,7 +52,9 @@ impl Stage {
     fn refused(&mut self, now: Time) -> RefuseReason {
         let start = self.feeds.join(now, RequestId(0), self.feed, &mut self.out);
         assert_eq!(start, Start::Refused);
+        let noted = self.out.pop_back_if(|output| matches!(output, Output::Note(Note::ViewerRefused { .. })));
         match self.out.pop_back() {
+            Some(Output::Refuse { reason: RefuseReason::TooManyViewers, .. }) if noted.is_none() => panic!("no note"),
             Some(Output::Refuse { request: RequestId(0), reason }) => reason,
             other => panic!("expected Refuse, got {other:?}"),
         }

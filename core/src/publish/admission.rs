@@ -1,6 +1,8 @@
 //! What a POST has to show before anybody's slot is looked at, in this order (spec: publish §3.1).
 
 use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
 
 use crate::config::{Config, Endpoint};
 use crate::input::EndpointId;
@@ -34,9 +36,41 @@ pub enum Denied {
     TooLarge,
 }
 
-/// Checks the head of a POST.
-pub fn admit(config: &Config, head: &Head<'_>) -> Result<EndpointId, Denied> {
-    let (id, endpoint) = find(config, head.endpoint).ok_or(Denied::NotFound)?;
+/// Endpoints by name: every request names one, and a scan of 100 000 names would stop everybody else meanwhile.
+#[derive(Debug)]
+pub struct Names(Vec<EndpointId>);
+
+impl Names {
+    /// The names of a configuration.
+    pub fn new(config: &Config) -> Self {
+        let mut ids: Vec<EndpointId> = (0..config.endpoints.len() as u32).map(EndpointId).collect();
+        ids.sort_by_key(|id| &config.endpoints[id.0 as usize].name);
+        Names(ids)
+    }
+
+    /// The endpoint of this name in the configuration that these names are of; of equal names the first.
+    pub fn find<'a>(&self, config: &'a Config, name: &str) -> Option<(EndpointId, &'a Endpoint)> {
+        let endpoint = |id: EndpointId| config.endpoints.get(id.0 as usize);
+        let place = self.0.partition_point(|id| endpoint(*id).is_some_and(|own| own.name.as_str() < name));
+        let id = *self.0.get(place)?;
+        Some((id, endpoint(id).filter(|own| own.name == name)?))
+    }
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Denied::NotFound => "there is no such endpoint",
+            Denied::Unauthorized => "its token is missing or wrong",
+            Denied::UnsupportedType => "its Content-Type is not application/sdp",
+            Denied::TooLarge => "its body is longer than an offer may be",
+        })
+    }
+}
+
+/// Checks the head of a POST to `endpoint`, which is the one that it names.
+pub fn admit(endpoint: Option<(EndpointId, &Endpoint)>, head: &Head<'_>) -> Result<EndpointId, Denied> {
+    let (id, endpoint) = endpoint.ok_or(Denied::NotFound)?;
     if !authorized(endpoint, head.authorization) {
         return Err(Denied::Unauthorized);
     }
@@ -47,12 +81,6 @@ pub fn admit(config: &Config, head: &Head<'_>) -> Result<EndpointId, Denied> {
         return Err(Denied::TooLarge);
     }
     Ok(id)
-}
-
-/// The endpoint of this name.
-pub fn find<'a>(config: &'a Config, name: &str) -> Option<(EndpointId, &'a Endpoint)> {
-    let index = config.endpoints.iter().position(|endpoint| endpoint.name == name)?;
-    Some((EndpointId(index as u32), &config.endpoints[index]))
 }
 
 /// Whether a request may use the endpoint: it has no tokens, or the request carries one of them.
@@ -108,16 +136,34 @@ mod tests {
     #[test]
     fn checks_come_in_order_and_the_first_fault_is_named() {
         let config = config(&["other", "secret"]);
-        assert_eq!(admit(&config, &GOOD), Ok(EndpointId(0)));
+        let names = Names::new(&config);
+        let admit = |head: &Head<'_>| super::admit(names.find(&config, head.endpoint), head);
+        assert_eq!(admit(&GOOD), Ok(EndpointId(0)));
         let mut head = GOOD;
         head.length = Some(OFFER_LIMIT + 1);
-        assert_eq!(admit(&config, &head), Err(Denied::TooLarge));
+        assert_eq!(admit(&head), Err(Denied::TooLarge));
         head.content_type = Some("application/sdpx");
-        assert_eq!(admit(&config, &head), Err(Denied::UnsupportedType));
+        assert_eq!(admit(&head), Err(Denied::UnsupportedType));
         head.authorization = Some("Bearer secre");
-        assert_eq!(admit(&config, &head), Err(Denied::Unauthorized));
+        assert_eq!(admit(&head), Err(Denied::Unauthorized));
         head.endpoint = "stag";
-        assert_eq!(admit(&config, &head), Err(Denied::NotFound));
+        assert_eq!(admit(&head), Err(Denied::NotFound));
+    }
+
+    #[test]
+    fn every_name_is_found_at_its_endpoint_and_no_other_name_is() {
+        let endpoint = |name: &str| Endpoint { name: name.into(), ..Endpoint::default() };
+        let endpoints = ["stage", "b", "stages", "a", "b"].map(endpoint).to_vec();
+        let config = Config { endpoints, ..Config::default() };
+        let names = Names::new(&config);
+        let found = |name| names.find(&config, name).map(|(id, own)| (id.0, own.name.as_str()));
+        for (id, name) in [(0, "stage"), (1, "b"), (2, "stages"), (3, "a")] {
+            assert_eq!(found(name), Some((id, name)));
+        }
+        for unknown in ["", "aa", "stag", "z"] {
+            assert_eq!(found(unknown), None, "{unknown}");
+        }
+        assert_eq!(Names::new(&Config::default()).find(&Config::default(), "a"), None);
     }
 
     #[test]

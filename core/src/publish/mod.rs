@@ -13,7 +13,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_of, find, is_media_type};
+pub use admission::{Denied, Head, Names, OFFER_LIMIT, admit, authorized, bearer_is_one_of, is_media_type};
 pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 
@@ -270,7 +270,12 @@ impl Publish {
         if let Some(request) = request {
             self.claims.remove(&request);
             if reason != EndReason::ClientGone {
-                let reason = if self.draining { RefuseReason::Draining } else { RefuseReason::NegotiationFailed };
+                // Only what is wrong with the offer is told as such; whoever was ended for another reason may try again.
+                let reason = match reason {
+                    _ if self.draining => RefuseReason::Draining,
+                    EndReason::NegotiationFailed => RefuseReason::NegotiationFailed,
+                    _ => RefuseReason::Ended,
+                };
                 counts.refused[reason as usize] += 1;
                 cx.out.push_back(Output::Refuse { request, reason });
             }

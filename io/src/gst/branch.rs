@@ -329,7 +329,8 @@ impl Bridge {
         let pts = micros(segment, pts?, base)?;
         // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
         let dts = dts.and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts));
-        let key = !self.codec.is_video() || !flags.contains(BufferFlags::DELTA_UNIT);
+        // An intra picture that is no IDR is not marked as a delta either, but nothing can be decoded from there.
+        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && is_idr(&data));
         let data = bytes::Bytes::from_owner(data);
         Some(Reading::Unit(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data }))
     }
@@ -339,6 +340,11 @@ impl Bridge {
 /// comes before it is short: this looks at no more than a few hundred bytes of a picture.
 fn first_slice(data: &[u8]) -> Option<usize> {
     data.windows(4).position(|window| window[..3] == [0, 0, 1] && (1..=5).contains(&(window[3] & 0x1f)))
+}
+
+/// Whether an access unit in Annex B is an instantaneous decoding refresh: its first slice is of NAL type 5.
+fn is_idr(data: &[u8]) -> bool {
+    first_slice(data).is_some_and(|first| data[first + 3] & 0x1f == 5)
 }
 
 /// Whether a slice does not begin its picture: `first_mb_in_slice` is not 0, which ue(v) codes as a single set bit (§7.3.3, §9.1).

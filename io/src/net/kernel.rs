@@ -10,6 +10,7 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token, Waker};
 use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
+use socket2::{Domain, Socket, Type};
 
 use super::sys::{Event, SocketId, Sys};
 
@@ -22,6 +23,10 @@ const SIGNALS: Token = Token(0xFFFF_FFFE);
 const WAKER: Token = Token(0xFFFF_FFFF);
 /// How many listeners there can be.
 const LISTENERS: usize = 0xFFF0;
+
+/// How many clients may wait to be accepted, if the system allows as many (`net.core.somaxconn`, 4096 on Linux): hundreds of
+/// viewers come at once when a stream begins, and one that finds the queue full waits for a second.
+const BACKLOG: i32 = 4096;
 
 /// How many events one call to the kernel brings.
 const EVENTS: usize = 1024;
@@ -87,9 +92,12 @@ impl Kernel {
                 format!("at most {LISTENERS} addresses to listen on"),
             ));
         }
-        // Of the standard library for its backlog, which is the largest that the system allows; mio's is 128.
-        let listener = std::net::TcpListener::bind(address)?;
+        let listener = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        listener.set_reuse_address(true)?;
         listener.set_nonblocking(true)?;
+        listener.bind(&address.into())?;
+        listener.listen(BACKLOG)?;
+        let listener = std::net::TcpListener::from(listener);
         let local = listener.local_addr()?;
         let mut listener = TcpListener::from_std(listener);
         let token = Token(SPECIAL + self.listeners.len());

@@ -1,7 +1,6 @@
 //! Live MPEG-TS over HTTP: `/live/{endpoint}.ts` is the first slot, `/live/{endpoint}/{slot}.ts` any, counted from 1.
 
 use holdfast_core::input::{FeedId, Input};
-use holdfast_core::publish;
 
 use super::{not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
@@ -28,9 +27,14 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
 fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
     let (name, slot) = match second {
         None => (first.strip_suffix(".ts")?, 1),
-        Some(file) => (first, file.strip_suffix(".ts")?.parse::<usize>().ok()?),
+        Some(file) => {
+            let number = file.strip_suffix(".ts")?;
+            let slot = number.parse::<usize>().ok()?;
+            // One feed, one address.
+            (slot.to_string() == number).then_some((first, slot))?
+        }
     };
-    let (endpoint, _) = publish::find(server.edge().config(), name)?;
+    let (endpoint, _) = server.edge().endpoint(name)?;
     server.edge().feed_of(endpoint, slot.checked_sub(1)?)
 }
 

@@ -1,4 +1,6 @@
-//! `GET /metrics`: the same counts for Prometheus, in OpenMetrics text.
+//! `GET /metrics`: the same counts for Prometheus.
+
+use std::collections::BTreeSet;
 
 use holdfast_core::input::{EndReason, EndpointId, RefuseReason, ViewerEnd};
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -8,7 +10,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::text as text_response;
-use crate::http::{Response, Status};
+use crate::http::{Request, Response, Status};
 use crate::server::{Call, Server};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -20,6 +22,12 @@ struct OfEndpoint {
 struct WithReason {
     endpoint: String,
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Denied {
+    endpoint: String,
+    status: u16,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -40,15 +48,57 @@ struct OfStatus {
     class: String,
 }
 
+/// How the page is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    /// OpenMetrics 1.0, for those who say that they read it, as Prometheus does.
+    OpenMetrics,
+    /// Prometheus' own text format 0.0.4, for everybody else.
+    Text,
+}
+
+impl Format {
+    pub(super) fn of(request: &Request) -> Self {
+        let reads = |accept: &str| accept.contains("application/openmetrics-text");
+        if request.headers.get("Accept").is_some_and(reads) { Format::OpenMetrics } else { Format::Text }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+            Format::Text => "text/plain; version=0.0.4; charset=utf-8",
+        }
+    }
+}
+
+/// OpenMetrics as text format 0.0.4, in which a counter is described under the name of its one sample.
+fn older(page: &str) -> String {
+    let counters: BTreeSet<&str> =
+        page.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
+    let mut text = String::with_capacity(page.len() + 1024);
+    for line in page.lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what), Some(name), Some(rest)) if counters.contains(name) => {
+                text.extend(["# ", what, " ", name, "_total ", rest]);
+            }
+            _ => text.push_str(line),
+        }
+        text.push('\n');
+    }
+    text
+}
+
 /// The registry is made for each scrape from the state as it is: counts have one home, the core's.
-pub(super) fn metrics(call: &mut Call<'_>) -> Response {
+pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     let mut registry = Registry::with_prefix("holdfast");
     endpoints(&mut registry, call.server);
     feeds(&mut registry, call);
     connections(&mut registry, call.server);
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
-        Ok(()) => text_response("application/openmetrics-text; version=1.0.0; charset=utf-8", page),
+        Ok(()) if format == Format::Text => text_response(format.content_type(), older(&page)),
+        Ok(()) => text_response(format.content_type(), page),
         Err(error) => {
             let detail = format!("cannot be written: {error}");
             Response::problem(Status::INTERNAL_SERVER_ERROR, "metrics", "No metrics", &detail)
@@ -80,6 +130,12 @@ fn endpoints(registry: &mut Registry, server: &Server) {
             ended.get_or_create(&with(reason.as_str())).inc_by(count);
         }
     }
+    let denied = Family::<Denied, Counter>::default();
+    for (&(endpoint, status), count) in &server.counts().denied {
+        let Some(own) = edge.config().endpoints.get(endpoint.0 as usize) else { continue };
+        denied.get_or_create(&Denied { endpoint: own.name.clone(), status }).inc_by(*count);
+    }
+    registry.register("publish_denied", "WHIP requests that failed their checks, by status", denied);
     registry.register("publish_offers", "WHIP offers that passed their checks", offers);
     registry.register("publish_accepted", "WHIP offers that were answered with a session", accepted);
     registry.register("publish_refused", "WHIP offers that were refused, by reason", refused);
@@ -140,4 +196,16 @@ fn connections(registry: &mut Registry, server: &Server) {
     registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));
     let stale = server.edge().publish().stale() + server.edge().feeds().ignored();
     registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_older_format_names_a_counter_as_its_sample() {
+        let page = "# HELP a_b Things.\n# TYPE a_b counter\na_b_total{x=\"y z\"} 3\n# HELP c Now.\n# TYPE c gauge\nc 1\n# EOF\n";
+        let text = "# HELP a_b_total Things.\n# TYPE a_b_total counter\na_b_total{x=\"y z\"} 3\n# HELP c Now.\n# TYPE c gauge\nc 1\n";
+        assert_eq!(older(page), text);
+    }
 }

@@ -41,7 +41,10 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["live", file] => live::watch(call, &request, file, None),
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
-        ["metrics"] => status::guarded(call, &request, metrics::metrics),
+        ["metrics"] => {
+            let format = metrics::Format::of(&request);
+            status::guarded(call, &request, |call| metrics::metrics(call, format));
+        }
         ["api", "status"] => status::guarded(call, &request, status::status),
         ["api", "sessions", id] => status::session(call, &request, id),
         [] if request.path == "*" => call.answer(Response::new(Status::NO_CONTENT)),
@@ -107,6 +110,12 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::TooManyWaiting => {
             (Status::SERVICE_UNAVAILABLE, Some(3), "too many publishers wait for the slots of this endpoint")
         }
+        RefuseReason::Ended => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(2),
+            "the session was ended before it was answered: another publisher was preferred, an operator ended it, or it was \
+             not negotiated in time",
+        ),
         RefuseReason::Draining => (Status::SERVICE_UNAVAILABLE, Some(5), "this server is shutting down"),
         RefuseReason::TooManyViewers => {
             (Status::SERVICE_UNAVAILABLE, Some(10), "this stream has as many viewers as it may have")

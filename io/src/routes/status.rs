@@ -39,7 +39,14 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, id: &str) {
         return call.answer(not_allowed("DELETE"));
     }
     let open = call.server.settings().api_tokens.is_empty();
-    let allowed = if open { call.peer().is_some_and(|peer| peer.ip().is_loopback()) } else { has_token(call, request) };
+    // Behind a proxy on this machine everybody seems to be on it.
+    let proxied =
+        ["Forwarded", "X-Forwarded-For", "X-Real-IP", "Via"].iter().any(|name| request.headers.get(name).is_some());
+    let allowed = if open {
+        !proxied && call.peer().is_some_and(|peer| peer.ip().is_loopback())
+    } else {
+        has_token(call, request)
+    };
     if !allowed && !open {
         return call.answer(unauthorized());
     }
@@ -141,7 +148,7 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
         draining: server.is_draining(),
         connections: server.connection_count(),
         endpoints: endpoints
-            .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, &state))
+            .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
             .collect(),
         stale_inputs: edge.publish().stale() + edge.feeds().ignored(),
     };
@@ -161,9 +168,9 @@ fn endpoint(
     now: Time,
     id: EndpointId,
     own: &holdfast_core::config::Endpoint,
-    state: &EndpointState,
+    state: EndpointState<'_>,
 ) -> Endpoint {
-    let counts = &state.counts;
+    let counts = state.counts;
     let slots = state.holders().enumerate().map(|(slot, holder)| {
         let feed = server.edge().feed_of(id, slot);
         self::slot(server, now, &own.name, (slot, feed), holder)

@@ -43,7 +43,7 @@ pub(super) fn endpoint(call: &mut Call<'_>, request: &Request, name: &str) {
 }
 
 fn known(call: &mut Call<'_>, name: &str, answer: impl FnOnce(&Server) -> Response) {
-    let response = match publish::find(call.server.edge().config(), name) {
+    let response = match call.server.edge().endpoint(name) {
         Some(_) => answer(call.server),
         None => not_found(),
     };
@@ -70,10 +70,13 @@ fn post(call: &mut Call<'_>, request: &Request, name: &str) {
             RequestBody::Chunked => None,
         },
     };
-    match publish::admit(call.server.edge().config(), &head) {
+    match call.server.edge().admit(&head) {
         Ok(endpoint) if request.body == RequestBody::None => offer(call, endpoint, &[]),
         Ok(endpoint) => call.read(OFFER_LIMIT, Then::Offer(endpoint)),
-        Err(denied) => call.answer(denial(denied)),
+        Err(denied) => match call.server.edge().endpoint(name).map(|(endpoint, _)| endpoint) {
+            Some(endpoint) => call.deny(endpoint, denial(denied), denied.to_string()),
+            None => call.answer(denial(denied)),
+        },
     }
 }
 
@@ -119,7 +122,8 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
         Err(fault) => {
             let malformed = fault.status() == 400;
             let status = if malformed { Status::BAD_REQUEST } else { Status::UNPROCESSABLE_CONTENT };
-            call.answer(Response::problem(status, "offer", "This offer cannot be taken", &fault.to_string()));
+            let why = fault.to_string();
+            call.deny(endpoint, Response::problem(status, "offer", "This offer cannot be taken", &why), why);
         }
     }
 }
@@ -169,10 +173,9 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, name: &str, secret
     {
         return call.answer(too_many(wait));
     }
-    let config = call.server.edge().config();
     let session = call.server.publishers().by_secret(secret);
     let owner = session.and_then(|session| call.server.publishers().get(session)).map(|publisher| publisher.endpoint);
-    let (Some(session), Some((id, endpoint))) = (session, publish::find(config, name)) else {
+    let (Some(session), Some((id, endpoint))) = (session, call.server.edge().endpoint(name)) else {
         return call.answer(no_session(call.server.publishers().end_of(secret)));
     };
     if owner != Some(id) {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use holdfast_core::input::{Input, RequestId, SessionId};
+use holdfast_core::input::{EndpointId, Input, Note, RequestId, SessionId};
 use holdfast_core::time::Time;
 
 use super::connection::{Body, Work};
@@ -36,6 +36,14 @@ impl Call<'_> {
     /// Where it comes from.
     pub fn peer(&self) -> Option<SocketAddr> {
         self.server.connections.get(self.id).map(|connection| connection.peer)
+    }
+
+    /// Answers it with a problem of the request itself, which operators get to know of.
+    pub fn deny(&mut self, endpoint: EndpointId, response: Response, why: String) {
+        let status = response.status().code();
+        *self.server.counts.denied.entry((endpoint, status)).or_default() += 1;
+        self.server.actions.push_back(Action::Note(Note::RequestRefused { endpoint, status, why }));
+        self.answer(response);
     }
 
     /// Counts it against what its address may change.

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{FeedId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, FeedId, Input, Note, Output, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
@@ -77,6 +77,8 @@ pub struct Server {
     actions: VecDeque<Action>,
     date: (u64, Date),
     draining: bool,
+    /// Whether the last client was turned away for want of room.
+    full: bool,
     counts: Counts,
 }
 
@@ -91,6 +93,8 @@ pub struct Counts {
     pub timed_out: u64,
     /// Answers by the first digit of their status, from 1.
     pub answers: [u64; 5],
+    /// WHIP requests that failed their checks, by endpoint and status.
+    pub denied: BTreeMap<(EndpointId, u16), u64>,
     /// Bytes written to sockets.
     pub bytes_out: u64,
 }
@@ -115,6 +119,7 @@ impl Server {
             actions: VecDeque::new(),
             date,
             draining: false,
+            full: false,
             counts: Counts::default(),
         }
     }
@@ -166,8 +171,13 @@ impl Server {
     pub fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
         if self.draining || self.connections.len() >= self.settings.limits.connections {
             self.counts.turned_away += 1;
+            if !self.draining && !std::mem::replace(&mut self.full, true) {
+                let limit = self.settings.limits.connections as u64;
+                self.actions.push_back(Action::Note(Note::ConnectionsFull { limit }));
+            }
             return None;
         }
+        self.full = false;
         self.counts.accepted += 1;
         let id = self.connections.insert(Connection::new(peer, self.settings.limits.head));
         self.rearm(now, id);

@@ -152,6 +152,7 @@ names! {
         RefusedTakeoverTimeout = "refused-takeover-timeout",
         RefusedTooManyWaiting = "refused-too-many-waiting",
         RefusedNegotiationFailed = "refused-negotiation-failed",
+        RefusedEnded = "refused-ended",
         RefusedDraining = "refused-draining",
         RefusedTooManyViewers = "refused-too-many-viewers",
         RefusedNotFound = "refused-not-found",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint};
 use holdfast_core::input::{EndReason, EndpointId, Input, RefuseReason, RequestId, SessionId};
-use holdfast_core::publish::{Denied, Head, OFFER_LIMIT, admit};
+use holdfast_core::publish::{Denied, Head, OFFER_LIMIT};
 use holdfast_core::time::Time;
 use rand::Rng;
 
@@ -355,7 +355,7 @@ fn denied(world: &mut World<'_>, heads: &[(Head<'_>, Denied)]) -> Result<u64, Br
     world.send(a, None);
     for (head, reason) in heads {
         world.while_away(1_000)?;
-        let verdict = admit(world.edge.edge().config(), head);
+        let verdict = world.edge.edge().admit(head);
         shows!(verdict == Err(*reason), "{head:?} gets {verdict:?} instead of {reason:?}");
         world.untouched(a)?;
     }

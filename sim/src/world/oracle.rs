@@ -216,6 +216,11 @@ impl Bench<'_> {
             holds!(negotiating, "publish-4", "{request:?} was never negotiated with");
             return Ok(());
         }
+        if reason == RefuseReason::Ended {
+            let negotiating = matches!(post.fate, Fate::Negotiating(_));
+            holds!(negotiating, "publish-4", "{request:?} had no session that could have ended");
+            return Ok(());
+        }
         if reason == RefuseReason::Draining {
             holds!(self.truth.draining, "publish-4", "{request:?} is refused as if the program ended");
             return Ok(());
@@ -493,7 +498,7 @@ impl Bench<'_> {
             let name = &place.settings.name;
             let holders = state.holders().eq(place.slots.iter().copied());
             holds!(holders, "publish-1", "the holders at {name} are {:?}", place.slots);
-            let counts = &state.counts;
+            let counts = state.counts;
             let same = (counts.offers, counts.accepted) == (place.offers, place.accepted)
                 && (counts.refused, counts.ended) == (place.refused, place.ended);
             holds!(same, "publish-8", "{name} counts {counts:?}, but {}", counted(place));

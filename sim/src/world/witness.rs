@@ -157,6 +157,7 @@ impl Witness {
             RefuseReason::TakeoverTimeout => Mark::RefusedTakeoverTimeout,
             RefuseReason::TooManyWaiting => Mark::RefusedTooManyWaiting,
             RefuseReason::NegotiationFailed => Mark::RefusedNegotiationFailed,
+            RefuseReason::Ended => Mark::RefusedEnded,
             RefuseReason::Draining => Mark::RefusedDraining,
             RefuseReason::TooManyViewers => Mark::RefusedTooManyViewers,
             RefuseReason::NotFound => Mark::RefusedNotFound,

@@ -371,7 +371,9 @@ setInterval(async () => {
   await readStatus();
   show();
   // A kiosk has nobody to press the button. A slot that is free is taken from nobody.
-  if (auto && publisher.state === "displaced" && chosen()?.slots?.some(isFree)) publish();
+  // Where an operator ended it, only a person may ask again.
+  const rejoins = publisher.state === "displaced" && publisher.reason !== "kicked";
+  if (auto && rejoins && chosen()?.slots?.some(isFree)) publish();
 }, 2000);
 await readStatus();
 show();

@@ -23,6 +23,7 @@ const REASONS = {
   "holder-without-audio": "Somebody else is on air here without sound, so their silence proves nothing. You go on air as soon as they stop.",
   "takeover-timeout": "The server could not make out in time whether the last publisher is gone.",
   "too-many-waiting": "Too many publishers are waiting for this slot already.",
+  ended: "The server ended this session before it began.",
   draining: "The server is shutting down and takes nobody new. You go on air when it is back.",
   displaced: "Another publisher took over this slot because the server had not received anything from this page for some seconds, or because its rules favour the newest.",
   kicked: "An operator of the server ended this session.",
