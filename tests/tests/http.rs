@@ -283,26 +283,10 @@ fn metrics_are_as_prometheus_wants_them() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("promtool runs");
-    promtool.stdin.take().expect("piped").write_all(older(&text).as_bytes()).expect("promtool reads");
+    promtool.stdin.take().expect("piped").write_all(text.as_bytes()).expect("promtool reads");
     let output = promtool.wait_with_output().expect("promtool ends");
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.trim().is_empty(), "promtool: {said}\n{text}");
-}
-
-/// OpenMetrics as the older text format, which is what promtool reads: there a counter's suffix belongs to its name.
-fn older(text: &str) -> String {
-    let counters: Vec<&str> =
-        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.strip_suffix(" counter")).collect();
-    let line = |line: &str| {
-        let mut words = line.splitn(4, ' ');
-        match (words.next(), words.next(), words.next(), words.next()) {
-            (Some("#"), Some(what @ ("HELP" | "TYPE")), Some(name), Some(rest)) if counters.contains(&name) => {
-                format!("# {what} {name}_total {rest}\n")
-            }
-            _ => format!("{line}\n"),
-        }
-    };
-    text.lines().map(line).collect()
 }
 
 /// SIGTERM: bodies are finished, publishers told, nobody new let in, and it is over within five seconds.
