@@ -366,7 +366,7 @@ fn a_patch_is_judged_by_its_if_match_and_its_credentials() {
     let wrong_type = patch_request(&location, "\"1\"", &same).replace("trickle-ice-sdpfrag", "sdp");
     assert!(desk.ask(&wrong_type).starts_with("HTTP/1.1 415 "));
     assert!(desk.ask(&patch_request("/whip/live/0000", "\"1\"", &same)).starts_with("HTTP/1.1 404 "));
-    assert!(desk.ask(&patch_request(&location, "*", &"a".repeat(70_000))).starts_with("HTTP/1.1 413 "));
+    assert!(desk.ask(&patch_request(&location, "*", &"a".repeat(300_000))).starts_with("HTTP/1.1 413 "));
 }
 
 #[test]
@@ -471,6 +471,31 @@ fn a_viewer_stays_while_publishers_come_and_go() {
     desk.run(101_000);
     assert!(desk.closed.contains(&viewer), "nothing came in for `idle`");
     assert_eq!(desk.server.edge().feeds().viewer_count(), 0);
+}
+
+#[test]
+fn media_at_the_very_end_of_a_session_leaves_no_gap_in_the_stream() {
+    let mut desk = Desk::simple();
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/live.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    desk.read(viewer);
+    let (a, _) = desk.publish();
+    desk.video(a, 0);
+    // The loop comes late: media lies in its queue at the moment at which the session's set-up time is over.
+    desk.now = 15_000;
+    desk.video(a, 15_000_000);
+    let (b, _) = desk.publish();
+    desk.video(b, 15_100_000);
+    desk.run(15_200);
+    let stream = desk.written.remove(&viewer).unwrap();
+    let mut counters = BTreeMap::new();
+    for packet in stream.chunks(188) {
+        let pid = u16::from_be_bytes([packet[1] & 0x1f, packet[2]]);
+        let (has_payload, counter) = (packet[3] & 0x10 != 0, packet[3] & 0x0f);
+        let before = counters.insert(pid, counter);
+        assert!(!has_payload || before.is_none_or(|before| (before + 1) & 0x0f == counter), "a gap on PID {pid}");
+    }
+    assert_eq!(desk.finished, [a]);
 }
 
 #[test]

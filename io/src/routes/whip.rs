@@ -20,7 +20,7 @@ use crate::server::{Call, IceServer, Server};
 const FRAGMENT: &str = "application/trickle-ice-sdpfrag";
 
 /// The longest fragment, in bytes.
-const FRAGMENT_LIMIT: u64 = 64 * 1024;
+const FRAGMENT_LIMIT: u64 = 256 * 1024;
 
 /// `/whip/{endpoint}`
 pub(super) fn endpoint(call: &mut Call<'_>, request: &Request, name: &str) {

@@ -269,6 +269,12 @@ impl Server {
 
     /// The media side says something.
     pub fn media(&mut self, now: Time, event: MediaEvent) {
+        // A session that ends at this very moment may not reach its muxer any more: packets would be counted there that the
+        // core then keeps out of the feed, and viewers would miss them.
+        if self.edge.edge().deadline().is_some_and(|deadline| deadline <= now) {
+            self.decide(now, Input::Tick);
+            self.pump(now);
+        }
         self.on_media(now, event);
         self.pump(now);
     }
