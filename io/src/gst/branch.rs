@@ -429,6 +429,17 @@ mod tests {
     }
 
     #[test]
+    fn only_an_instantaneous_decoding_refresh_is_a_key_frame() {
+        let rig = Rig::new(Codec::H264, 8);
+        // Delimiter and intra slice, no IDR: the parser does not mark it as a delta unit.
+        rig.push_data(Some(200), BufferFlags::empty(), &[0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x61, 0x88]);
+        rig.push_data(Some(240), BufferFlags::empty(), &[0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x65, 0x88]);
+        rig.push_data(Some(280), BufferFlags::DELTA_UNIT, &[0, 0, 0, 1, 9, 0x30, 0, 0, 1, 0x41, 0x9a]);
+        let keys: Vec<bool> = rig.units().into_iter().map(|(_, key)| key).collect();
+        assert_eq!(keys, [false, true, false]);
+    }
+
+    #[test]
     fn a_unit_bears_the_driver_s_time() {
         let rig = Rig::new(Codec::H264, 8);
         rig.push(Some(101), BufferFlags::empty());
