@@ -117,6 +117,15 @@ impl Branches {
                 .property("wait-for-keyframe", true)
                 .property("request-keyframe", true)
                 .build()?,
+            // GStreamer's own payloader repeats the parameter sets before every slice of a key frame. As a byte stream
+            // the parser takes each repetition for a new picture without a timestamp; packed as avc it leaves whole
+            // what the marker bit says is one.
+            ElementFactory::make("capsfilter")
+                .property(
+                    "caps",
+                    Caps::builder("video/x-h264").field("stream-format", "avc").field("alignment", "au").build(),
+                )
+                .build()?,
             ElementFactory::make("h264parse")
                 .property("config-interval", -1)
                 .property("disable-passthrough", true)
