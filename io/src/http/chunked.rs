@@ -66,6 +66,11 @@ impl Chunked {
         Ok(None)
     }
 
+    /// How many bytes of the present chunk are still to come.
+    pub(super) fn announced(&self) -> u64 {
+        if let State::Data(left) = self.state { left } else { 0 }
+    }
+
     fn step(&mut self, byte: u8) -> Result<State, Fault> {
         Ok(match (self.state, byte) {
             (State::Size(size, digits), byte) if byte.is_ascii_hexdigit() => add_digit(size, digits, byte)?,

@@ -241,10 +241,13 @@ impl Connection {
                 *left -= data.len() as u64;
                 Ok(Some(Piece::Data(data.freeze())))
             }
-            Framing::Chunked(chunked) => chunked.next(&mut self.input),
+            Framing::Chunked(chunked) => chunked.next(&mut self.input).and_then(|piece| {
+                let came = if let Some(Piece::Data(data)) = &piece { data.len() as u64 } else { 0 };
+                // A chunk that is too long by its own words is not waited for.
+                if chunked.announced().saturating_add(came) > *allowed { Err(too_large()) } else { Ok(piece) }
+            }),
         };
         Some(match piece {
-            Ok(Some(Piece::Data(data))) if data.len() as u64 > *allowed => self.fail(too_large()),
             Ok(Some(Piece::Data(data))) => {
                 *allowed -= data.len() as u64;
                 Event::Body(data)

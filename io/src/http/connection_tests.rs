@@ -270,9 +270,13 @@ fn an_answer_while_the_content_comes_closes_the_connection() {
 
 #[test]
 fn content_beyond_its_limit_is_refused_however_it_is_framed() {
-    for framing in
-        ["Content-Length: 21\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\nb\r\n0123456789a"]
-    {
+    for framing in [
+        "Content-Length: 21\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\nb\r\n0123456789a",
+        // By their own words, before any of it came.
+        "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\nb\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\n",
+    ] {
         let echo = echo(&format!("POST / HTTP/1.1\r\nHost: a\r\n{framing}"));
         assert_eq!(echo.statuses(), ["413"], "{framing}");
         assert!(echo.connection.is_finished());
