@@ -137,7 +137,7 @@ fn ten_thousand_idle_connections_keep_nobody_out() {
 fn the_idle_are_closed_and_viewers_are_not_idle() {
     let _turn = turn();
     let edge = Edge::start(
-        "[http]\nlisten = [\"127.0.0.1:0\"]\n[http.limits]\nidle_timeout = \"2s\"\n[[endpoint]]\nname = \"live\"\n",
+        "[http]\nlisten = [\"127.0.0.1:0\"]\n[http.limits]\nhead_timeout = \"2s\"\nidle_timeout = \"2s\"\n[[endpoint]]\nname = \"live\"\n",
     );
     let viewer = Viewer::open(edge.address(), "live");
     let mut fresh = Connection::open(edge.address());

@@ -255,11 +255,29 @@ fn a_restart_of_a_session_that_is_over_fails() {
     stage.until("RestartFailed", |event| matches!(event, MediaEvent::RestartFailed { .. }).then_some(()));
 }
 
+/// Sessions that are started and finished, every other one while webrtcbin is still busy with it.
+fn rounds(stage: &mut Stage, count: usize) {
+    for round in 0..count {
+        let seat = stage.start(NOBODY);
+        if round % 2 == 0 {
+            stage.answer(&seat);
+        }
+        stage.finish(&seat);
+    }
+}
+
+/// Threads and descriptors after the first sessions: those of a process open some that all share and that stay.
+fn warm(stage: &mut Stage) -> (usize, usize) {
+    rounds(stage, 4);
+    stage.collect(Duration::from_secs(2));
+    resources()
+}
+
 #[test]
 fn an_offer_that_webrtcbin_refuses_fails_and_leaves_nothing() {
     let mut stage = Stage::new(AudioCodec::Opus);
     let offer = NOBODY.replace("a=fingerprint:sha-256 00:01", "a=fingerprint:sha-256 00:0g");
-    let base = resources();
+    let base = warm(&mut stage);
     if holdfast_io::sdp::Offer::check(offer.as_bytes(), holdfast_core::config::Media::AudioVideo).is_ok() {
         stage.start(&offer);
         stage.next(stage::PATIENCE).unwrap();
@@ -274,7 +292,8 @@ fn publishers_come_and_go_and_leave_nothing() {
         let (_publisher, seat) = Publisher::live(stage, 2);
         stage.finish(&seat);
     };
-    let base = resources();
+    round(&mut stage);
+    let base = warm(&mut stage);
     for _ in 0..3 {
         round(&mut stage);
     }
@@ -285,15 +304,8 @@ fn publishers_come_and_go_and_leave_nothing() {
 #[test]
 fn fifty_quick_rounds_leave_nothing() {
     let mut stage = Stage::new(AudioCodec::Opus);
-    let base = resources();
-    for round in 0..50 {
-        let seat = stage.start(NOBODY);
-        // Every other one is finished while webrtcbin is still busy with it.
-        if round % 2 == 0 {
-            stage.answer(&seat);
-        }
-        stage.finish(&seat);
-    }
+    let base = warm(&mut stage);
+    rounds(&mut stage, 50);
     settles_at(base);
     assert!(stage.sessions.is_empty());
 }
