@@ -102,7 +102,7 @@ impl Ring {
 
 #[cfg(test)]
 mod tests {
-    use std::vec::Vec;
+    use alloc::vec::Vec;
 
     use super::*;
 
