@@ -274,18 +274,6 @@ fn warm(stage: &mut Stage) -> (usize, usize) {
 }
 
 #[test]
-fn an_offer_that_webrtcbin_refuses_fails_and_leaves_nothing() {
-    let mut stage = Stage::new(AudioCodec::Opus);
-    let offer = NOBODY.replace("a=fingerprint:sha-256 00:01", "a=fingerprint:sha-256 00:0g");
-    let base = warm(&mut stage);
-    if holdfast_io::sdp::Offer::check(offer.as_bytes(), holdfast_core::config::Media::AudioVideo).is_ok() {
-        stage.start(&offer);
-        stage.next(stage::PATIENCE).unwrap();
-    }
-    settles_at(base);
-}
-
-#[test]
 fn publishers_come_and_go_and_leave_nothing() {
     let mut stage = Stage::new(AudioCodec::Aac);
     let round = |stage: &mut Stage| {
