@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId};
+use holdfast_core::input::{
+    Arrivals, EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId, Writer,
+};
 use holdfast_core::time::Time;
 
 const SIZES: [u32; 3] = [100, 10_000, 100_000];
@@ -59,6 +61,8 @@ struct Stage {
     peers: Peers,
     /// The session at each endpoint.
     sessions: Vec<SessionId>,
+    /// The feed of each endpoint's slot.
+    feeds: Vec<FeedId>,
     /// The order in which endpoints act.
     order: Vec<u32>,
     turns: u64,
@@ -83,9 +87,21 @@ impl Stage {
             }
         }
         let sessions = Vec::with_capacity(size as usize);
+        let feeds = (0..size).filter_map(|endpoint| edge.feed_of(EndpointId(endpoint), 0)).collect();
         let (turns, requests, inputs, refused, granted, ticks) = (0, 0, 0, 0, 0, 0);
-        let mut stage =
-            Stage { edge, peers: Peers::default(), sessions, order, turns, requests, inputs, refused, granted, ticks };
+        let mut stage = Stage {
+            edge,
+            peers: Peers::default(),
+            sessions,
+            feeds,
+            order,
+            turns,
+            requests,
+            inputs,
+            refused,
+            granted,
+            ticks,
+        };
         for endpoint in 0..size {
             stage.peers.now = u64::from(endpoint) * SECOND / u64::from(size);
             let session = stage.post(endpoint);
@@ -129,7 +145,12 @@ impl Stage {
         }
         let endpoint = self.order[turn];
         let session = self.sessions[endpoint as usize];
-        self.input(Input::Media { session, data: Bytes::from_static(CHUNK), random_access: true });
+        self.input(Input::Media {
+            feed: self.feeds[endpoint as usize],
+            from: Writer::Session(session),
+            data: Bytes::from_static(CHUNK),
+            random_access: Some(0),
+        });
         let phase = second + u64::from(endpoint);
         if phase.is_multiple_of(10) {
             self.post(endpoint);

@@ -8,12 +8,14 @@ use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 use holdfast_core::config::Live;
-use holdfast_core::feed::Feeds;
-use holdfast_core::input::{FeedId, Output, RequestId, ViewerId};
+use holdfast_core::feed::{Chunk, Feeds};
+use holdfast_core::id::Id;
+use holdfast_core::input::{FeedId, Output, RequestId, ViewerId, Writer};
 use holdfast_core::time::Time;
 
 /// 20 ms of 2 Mbit/s, in whole packets.
 const CHUNK: usize = 27 * 188;
+const WRITER: Writer = Writer::Session(Id::from_parts(0, 0));
 const INTERVAL: Duration = Duration::from_millis(20);
 
 fn main() {
@@ -34,6 +36,7 @@ impl Stage {
     fn new(viewers: u64) -> Stage {
         let mut feeds = Feeds::new(Live { buffer: 200 * CHUNK, ..Live::default() });
         let feed = feeds.open();
+        feeds.assign(feed, Some(WRITER));
         let (out, ready, chunk) = (VecDeque::new(), Vec::new(), Bytes::from(vec![0; CHUNK]));
         let mut stage = Stage { feeds, feed, out, ready, chunk, now: Time::ZERO };
         stage.push(true);
@@ -48,7 +51,8 @@ impl Stage {
     }
 
     fn push(&mut self, random_access: bool) {
-        self.feeds.push(self.now, self.feed, self.chunk.clone(), random_access, &mut self.out);
+        let chunk = Chunk { from: WRITER, data: self.chunk.clone(), random_access: random_access.then_some(0) };
+        self.feeds.push(self.now, self.feed, chunk, &mut self.out);
         self.now = self.now + INTERVAL;
         self.feeds.tick(self.now, &mut self.out);
     }

@@ -9,7 +9,7 @@
 use alloc::collections::VecDeque;
 
 use crate::config::{Config, Endpoint};
-use crate::feed::{Feeds, Start};
+use crate::feed::{Chunk, Feeds, Start};
 use crate::input::{EndpointId, Env, FeedId, Input, Note, Output};
 use crate::publish::{self, Context, Denied, Head, Names, Publish};
 use crate::time::Time;
@@ -38,9 +38,9 @@ impl Edge {
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         self.now = self.now.max(now);
         let now = self.now;
-        let cx = &mut Context { now, env, out: &mut self.out };
+        let cx = &mut Context { now, env, feeds: &mut self.feeds, out: &mut self.out };
         self.publish.tick(cx);
-        self.feeds.tick(now, cx.out);
+        cx.feeds.tick(now, cx.out);
         match input {
             Input::Tick => {}
             Input::Offer { request, endpoint } => self.publish.offer(cx, request, endpoint),
@@ -48,24 +48,22 @@ impl Edge {
             Input::Answered { session } => self.publish.answered(cx, session),
             Input::End { session, reason } => self.publish.finish(cx, session, reason),
             Input::Released { session } => self.publish.released(cx, session),
-            Input::Media { session, data, random_access } => {
-                if let Some(feed) = self.publish.media(now, session) {
-                    self.feeds.push(now, feed, data, random_access, cx.out);
-                }
+            Input::Media { feed, from, data, random_access } => {
+                cx.feeds.push(now, feed, Chunk { from, data, random_access }, cx.out);
             }
             Input::Join { request, feed } => {
-                if self.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
+                if cx.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
                     self.publish.key_frame(cx, feed);
                 }
             }
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
-            Input::Sent { viewer, bytes } => self.feeds.sent(viewer, bytes),
-            Input::Leave { viewer } => self.feeds.leave(viewer),
+            Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
+            Input::Leave { viewer } => cx.feeds.leave(viewer),
             Input::Drain => {
-                let viewers = self.feeds.viewer_count() as u32;
+                let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);
                 cx.out.push_back(Output::Note(Note::Draining { sessions, viewers }));
-                self.feeds.drain(now, cx.out);
+                cx.feeds.drain(now, cx.out);
             }
         }
     }

@@ -32,7 +32,7 @@ impl<Kind> Id<Kind> {
     }
 
     /// An id from its parts, for a driver that carries ids through integers.
-    pub fn from_parts(index: u32, generation: u32) -> Self {
+    pub const fn from_parts(index: u32, generation: u32) -> Self {
         Id { index, generation, kind: PhantomData }
     }
 }

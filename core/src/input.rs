@@ -15,6 +15,8 @@ pub enum SessionKind {}
 pub enum FeedKind {}
 /// Marks ids of viewers of a feed.
 pub enum ViewerKind {}
+/// Marks ids of sources.
+pub enum SourceKind {}
 
 /// One WHIP session: one publisher from its POST to its end.
 pub type SessionId = Id<SessionKind>;
@@ -22,6 +24,17 @@ pub type SessionId = Id<SessionKind>;
 pub type FeedId = Id<FeedKind>;
 /// One viewer of one feed.
 pub type ViewerId = Id<ViewerKind>;
+/// One attempt to pull a channel from one of its origins, from [`Output::Open`] to its end.
+pub type SourceId = Id<SourceKind>;
+
+/// Who writes into a feed: at most one at a time, so that a superseded one never writes again.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Writer {
+    /// The publisher that holds the feed's slot.
+    Session(SessionId),
+    /// The origin from which the feed's channel is pulled.
+    Source(SourceId),
+}
 
 /// An endpoint by its place in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -65,15 +78,17 @@ pub enum Input {
         /// The session.
         session: SessionId,
     },
-    /// The session's media moved into its slot's feed.
+    /// Media for a feed.
     Media {
-        /// Which session it came from; ignored and counted unless it still holds its slot.
-        session: SessionId,
+        /// The feed.
+        feed: FeedId,
+        /// Where it comes from; ignored and counted unless that is who may write into the feed.
+        from: Writer,
         /// MPEG-TS, whole packets. A journal keeps the length only.
         #[serde(with = "crate::journal::length_only")]
         data: Bytes,
-        /// Whether a player can start here.
-        random_access: bool,
+        /// Whether a player can start here, and if so, the presentation time of what it sees first: 90 kHz ticks, modulo 2³³.
+        random_access: Option<u64>,
     },
     /// Somebody wants to watch a feed.
     Join {

@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId};
+use holdfast_core::input::{
+    Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId, Writer,
+};
 use holdfast_core::journal::{JournalFault, MAGIC, Recorded, replay};
 use holdfast_core::time::Time;
 
@@ -39,10 +41,14 @@ fn run(edge: &mut Recorded) -> Vec<Output> {
         edge.handle(now, Input::Join { request: RequestId(round * 2 + 1), feed }, &mut env);
         while let Some(output) = edge.poll() {
             match output {
-                Output::Start { session, .. } => {
+                Output::Start { session, feed, .. } => {
                     edge.handle(now, Input::Answered { session }, &mut env);
                     let data = Bytes::from(vec![0x47; 188 * 7]);
-                    edge.handle(now, Input::Media { session, data, random_access: true }, &mut env);
+                    edge.handle(
+                        now,
+                        Input::Media { feed, from: Writer::Session(session), data, random_access: Some(0) },
+                        &mut env,
+                    );
                     if round % 3 == 0 {
                         edge.handle(now, Input::End { session, reason: EndReason::Deleted }, &mut env);
                     }

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::Live;
-use holdfast_core::feed::Feeds;
-use holdfast_core::input::{Output, RequestId};
+use holdfast_core::feed::{Chunk, Feeds};
+use holdfast_core::id::Id;
+use holdfast_core::input::{Output, RequestId, Writer};
 use holdfast_core::time::Time;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
@@ -29,6 +30,7 @@ const GATHER: Duration = Duration::from_millis(20);
 /// Gathers from one key frame to the next: 2 s.
 const KEY_FRAME: usize = 100;
 const SLICES: usize = 16;
+const WRITER: Writer = Writer::Session(Id::from_parts(0, 0));
 
 fn main() -> Outcome<()> {
     // Started as a test it only shows that it runs.
@@ -108,14 +110,16 @@ impl Audience {
     fn feeds(&self, gathers: usize) -> Outcome<u64> {
         let mut feeds = Feeds::new(Live { flush_interval: GATHER, ..Live::default() });
         let feed = feeds.open();
+        feeds.assign(feed, Some(WRITER));
         let (mut out, mut now, mut ready, mut delivered) = (VecDeque::new(), Time::ZERO, Vec::new(), 0);
-        feeds.push(now, feed, self.chunks[0].clone(), true, &mut out);
+        feeds.push(now, feed, chunk(&self.chunks[0], Some(0)), &mut out);
         for request in 0..self.sockets.len() {
             feeds.join(now, RequestId(request as u64), feed, &mut out);
         }
         for gather in 0..gathers {
             for (index, chunk) in self.chunks.iter().enumerate() {
-                feeds.push(now, feed, chunk.clone(), gather % KEY_FRAME == 0 && index == 0, &mut out);
+                let key = gather % KEY_FRAME == 0 && index == 0;
+                feeds.push(now, feed, self::chunk(chunk, key.then_some(0)), &mut out);
             }
             now = now + GATHER;
             feeds.tick(now, &mut out);
@@ -162,4 +166,8 @@ fn read_all(mut readers: Vec<TcpStream>, over: &AtomicBool) {
             thread::sleep(Duration::from_micros(200));
         }
     }
+}
+
+fn chunk(data: &Bytes, random_access: Option<u64>) -> Chunk {
+    Chunk { from: WRITER, data: data.clone(), random_access }
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 
 use crate::config::Live;
 use crate::id::Table;
-use crate::input::{FeedId, FeedKind, Note, Output, RefuseReason, RequestId, ViewerEnd, ViewerId, ViewerKind};
+use crate::input::{FeedId, FeedKind, Note, Output, RefuseReason, RequestId, ViewerEnd, ViewerId, ViewerKind, Writer};
 use crate::time::{Time, Timers};
 use ring::Ring;
 
@@ -49,6 +49,7 @@ enum Wake {
 struct Feed {
     ring: Ring,
     last_push: Option<Time>,
+    writer: Option<Writer>,
     /// Whoever ever watched. Apart and only where there was one: a chunk of a feed that nobody watches passes by in two lines
     /// of cache.
     audience: Option<Box<Audience>>,
@@ -106,6 +107,17 @@ impl Ends {
     }
 }
 
+/// What comes into a feed at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chunk {
+    /// Where it comes from.
+    pub from: Writer,
+    /// MPEG-TS, whole packets.
+    pub data: Bytes,
+    /// Whether a player can start at its first byte, and if so, the presentation time there: 90 kHz ticks, modulo 2³³.
+    pub random_access: Option<u64>,
+}
+
 /// A feed as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedStatus {
@@ -142,12 +154,32 @@ impl Feeds {
 
     /// Makes a feed. It lasts as long as this does.
     pub fn open(&mut self) -> FeedId {
-        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None })
+        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None, writer: None })
     }
 
-    /// A chunk of the stream came in; with `random_access` a player can start at its first byte.
-    pub fn push(&mut self, now: Time, id: FeedId, data: Bytes, random_access: bool, out: &mut VecDeque<Output>) {
-        let Some(feed) = self.feeds.get_mut(id).filter(|_| !data.is_empty()) else {
+    /// From here on `writer` alone may write into the feed.
+    pub fn assign(&mut self, id: FeedId, writer: Option<Writer>) {
+        if let Some(feed) = self.feeds.get_mut(id) {
+            feed.writer = writer;
+        }
+    }
+
+    /// Who may write into the feed.
+    pub fn writer(&self, id: FeedId) -> Option<Writer> {
+        self.feeds.get(id)?.writer
+    }
+
+    /// When something last came into the feed.
+    pub fn last_push(&self, id: FeedId) -> Option<Time> {
+        self.feeds.get(id)?.last_push
+    }
+
+    /// A chunk of the stream came in. It is ignored and counted if it is empty or from somebody who may not write.
+    pub fn push(&mut self, now: Time, id: FeedId, chunk: Chunk, out: &mut VecDeque<Output>) {
+        let Chunk { from, data, random_access } = chunk;
+        let random_access = random_access.is_some();
+        let feed = self.feeds.get_mut(id).filter(|feed| feed.writer == Some(from) && !data.is_empty());
+        let Some(feed) = feed else {
             self.ignored += 1;
             return;
         };

@@ -3,6 +3,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::id::Id;
 
 fn at(ms: u64) -> Time {
     Time::from_micros(ms * 1000)
@@ -16,6 +17,8 @@ fn settings() -> Live {
     Live { idle: ms(1000), buffer: 10, flush_interval: ms(20), fresh: ms(200), viewers: 3, ..Live::default() }
 }
 
+const WRITER: Writer = Writer::Session(Id::from_parts(0, 0));
+
 /// One feed, driven by hand.
 struct Stage {
     feeds: Feeds,
@@ -28,15 +31,20 @@ impl Stage {
     fn new(settings: Live) -> Self {
         let mut feeds = Feeds::new(settings);
         let feed = feeds.open();
+        feeds.assign(feed, Some(WRITER));
         Stage { feeds, feed, out: VecDeque::new(), requests: 0 }
     }
 
     fn push(&mut self, now: Time, data: &'static str) {
-        self.feeds.push(now, self.feed, Bytes::from_static(data.as_bytes()), false, &mut self.out);
+        self.write(now, Bytes::from_static(data.as_bytes()), None);
     }
 
     fn push_key(&mut self, now: Time, data: &'static str) {
-        self.feeds.push(now, self.feed, Bytes::from_static(data.as_bytes()), true, &mut self.out);
+        self.write(now, Bytes::from_static(data.as_bytes()), Some(0));
+    }
+
+    fn write(&mut self, now: Time, data: Bytes, random_access: Option<u64>) {
+        self.feeds.push(now, self.feed, Chunk { from: WRITER, data, random_access }, &mut self.out);
     }
 
     fn join(&mut self, now: Time) -> (ViewerId, Start) {
@@ -267,6 +275,7 @@ fn a_feed_has_room_for_so_many_viewers() {
     stage.join(at(900));
     assert_eq!(stage.refused(at(900)), RefuseReason::TooManyViewers);
     let other = stage.feeds.open();
+    stage.feeds.assign(other, Some(WRITER));
     assert_eq!(stage.feeds.join(at(900), RequestId(9), other, &mut stage.out), Start::KeyFrameWanted);
 }
 
@@ -302,7 +311,8 @@ fn what_comes_late_changes_nothing_and_is_counted() {
     assert_eq!((stage.status().bytes_out, stage.feeds.ignored()), (3, 3), "no more than there was");
     stage.push(at(1), "");
     let unknown = FeedId::from_parts(7, 0);
-    stage.feeds.push(at(1), unknown, Bytes::from_static(b"x"), true, &mut stage.out);
+    let chunk = Chunk { from: WRITER, data: Bytes::from_static(b"x"), random_access: Some(0) };
+    stage.feeds.push(at(1), unknown, chunk, &mut stage.out);
     assert_eq!(stage.feeds.join(at(1), RequestId(0), unknown, &mut stage.out), Start::Refused);
     assert_eq!(stage.feeds.ignored(), 5);
     assert_eq!(stage.status().ends.of(ViewerEnd::Left), 1);
@@ -503,7 +513,7 @@ fn run(settings: Live, steps: Vec<Step>) {
         match step {
             Step::Push { length, random_access } => {
                 let data: Vec<u8> = (0..length).map(|i| (model.bytes.len() + i) as u8).collect();
-                stage.feeds.push(now, stage.feed, Bytes::copy_from_slice(&data), random_access, &mut stage.out);
+                stage.write(now, Bytes::copy_from_slice(&data), random_access.then_some(0));
                 agree(&mut stage, model.push(now, &data, random_access));
             }
             Step::Join if model.draining => assert_eq!(stage.refused(now), RefuseReason::Draining),
@@ -567,4 +577,21 @@ proptest! {
     fn agrees_with_the_rules_applied_to_everything(steps in steps(), buffer in 0usize..200, flush in 0u64..3, idle in 1u64..5) {
         run(Live { buffer, idle: ms(idle * 70), flush_interval: ms(flush * 10), ..settings() }, steps);
     }
+}
+
+#[test]
+fn only_who_may_write_writes() {
+    let mut stage = Stage::new(settings());
+    let other = Writer::Source(Id::from_parts(0, 0));
+    let bytes_in = |stage: &Stage| stage.feeds.status(at(0), stage.feed).unwrap().bytes_in;
+    let chunk = |from| Chunk { from, data: Bytes::from_static(b"abc"), random_access: None };
+    stage.feeds.push(at(0), stage.feed, chunk(other), &mut stage.out);
+    assert_eq!((bytes_in(&stage), stage.feeds.ignored()), (0, 1));
+    stage.feeds.assign(stage.feed, Some(other));
+    stage.feeds.push(at(0), stage.feed, chunk(other), &mut stage.out);
+    stage.push(at(0), "ab");
+    assert_eq!((bytes_in(&stage), stage.feeds.ignored()), (3, 2));
+    stage.feeds.assign(stage.feed, None);
+    stage.feeds.push(at(0), stage.feed, chunk(other), &mut stage.out);
+    assert_eq!((bytes_in(&stage), stage.feeds.ignored()), (3, 3));
 }

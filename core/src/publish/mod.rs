@@ -18,9 +18,10 @@ pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 
 use crate::config::{Config, Takeover};
+use crate::feed::Feeds;
 use crate::id::{Id, Table};
 use crate::input::{
-    EndReason, EndpointId, Env, Evidence, FeedId, Note, Output, RefuseReason, RequestId, SessionId, SessionKind,
+    EndReason, EndpointId, Env, Evidence, FeedId, Note, Output, RefuseReason, RequestId, SessionId, SessionKind, Writer,
 };
 use crate::slots::SlotTable;
 use crate::time::{Time, Timers};
@@ -115,6 +116,7 @@ pub struct Publish {
 pub(crate) struct Context<'a> {
     pub now: Time,
     pub env: &'a mut dyn Env,
+    pub feeds: &'a mut Feeds,
     pub out: &'a mut VecDeque<Output>,
 }
 
@@ -262,6 +264,7 @@ impl Publish {
             return;
         };
         session.finished = Some(reason);
+        cx.feeds.assign(session.feed, None);
         self.timers.set(Key::Session(id), &mut session.armed, Time::NEVER);
         let (endpoint, slot, created) = (session.endpoint, session.hold.slot, session.created);
         let request = session.request.take();
@@ -308,17 +311,6 @@ impl Publish {
         for waiter in others {
             self.look(cx, waiter);
         }
-    }
-
-    /// The session's media is about to enter its slot: the feed it goes into, unless the session is over.
-    pub(crate) fn media(&mut self, now: Time, id: SessionId) -> Option<FeedId> {
-        let session = self.sessions.get_mut(id).filter(|session| session.is_live());
-        let Some(session) = session else {
-            self.stale += 1;
-            return None;
-        };
-        session.output = Some(now);
-        Some(session.feed)
     }
 
     /// Somebody needs a key frame in `feed`; its publisher is asked at most once per `key_frame_interval`.
@@ -368,7 +360,8 @@ impl Publish {
         let Some(session) = self.sessions.get_mut(id) else { return };
         session.armed = Time::NEVER;
         let evidence = cx.env.activity(id);
-        match session.check(cx.now, &evidence, &self.settings.of(session.endpoint).limits) {
+        let output = cx.feeds.last_push(session.feed);
+        match session.check(cx.now, &evidence, output, &self.settings.of(session.endpoint).limits) {
             Check::Again(at) => self.timers.set(Key::Session(id), &mut session.armed, at),
             Check::End(reason) => self.finish(cx, id, reason),
             Check::Stalled(stalled, at) => {
@@ -432,7 +425,8 @@ impl Publish {
         let mut session = Session::new(cx.now, endpoint, hold, feed);
         session.request = Some(request);
         session.arrival = waiter.arrival;
-        let first = match session.check(cx.now, &Evidence::default(), &self.settings.of(endpoint).limits) {
+        cx.feeds.assign(feed, Some(Writer::Session(id)));
+        let first = match session.check(cx.now, &Evidence::default(), None, &self.settings.of(endpoint).limits) {
             Check::Again(at) => at,
             Check::End(_) | Check::Stalled(..) => cx.now,
         };

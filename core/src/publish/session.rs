@@ -28,8 +28,6 @@ pub struct Session {
     pub(super) arrival: u64,
     /// Its armed deadline.
     pub(super) armed: Time,
-    /// When its slot last put something out.
-    pub(super) output: Option<Time>,
     /// When its slot was first seen to owe something: media came in after the last that went out.
     owed: Option<Time>,
     /// When a key frame was last asked for.
@@ -67,7 +65,6 @@ impl Session {
             request: None,
             arrival: 0,
             armed: Time::NEVER,
-            output: None,
             owed: None,
             key_frame: None,
         }
@@ -84,7 +81,8 @@ impl Session {
     }
 
     /// Set-up deadline, watchdog and stall in one: called when it is let in, then at the deadline it named last.
-    pub(super) fn check(&mut self, now: Time, evidence: &Evidence, limits: &Limits) -> Check {
+    /// `output` is when its slot last put something out, whoever published then.
+    pub(super) fn check(&mut self, now: Time, evidence: &Evidence, output: Option<Time>, limits: &Limits) -> Check {
         let Some(last) = evidence.last_media() else {
             let setup = self.created + limits.setup_timeout;
             // Media that begins and ends between two checks must not outlive the watchdog.
@@ -95,11 +93,12 @@ impl Session {
         if now >= inactive {
             return Check::End(EndReason::Inactive);
         }
+        let output = output.filter(|output| *output >= self.created);
         // A slot that is silent because nothing comes in owes nothing.
-        if self.output.is_some_and(|output| last <= output || self.owed.is_some_and(|owed| owed < output)) {
+        if output.is_some_and(|output| last <= output || self.owed.is_some_and(|owed| owed < output)) {
             self.owed = None;
         }
-        if self.output.is_some_and(|output| last <= output) {
+        if output.is_some_and(|output| last <= output) {
             return Check::Again(inactive.min(now + STALL / 2));
         }
         let owed = *self.owed.get_or_insert(now);

@@ -12,6 +12,7 @@ use crate::config::{Config, Endpoint, Takeover};
 use crate::edge::Edge;
 use crate::input::{
     Arrivals, EndReason, EndpointId, Env, Evidence, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId,
+    Writer,
 };
 use crate::time::Time;
 
@@ -117,6 +118,13 @@ impl Stage {
 
     fn slots(slots: u32) -> Self {
         Stage::new(Endpoint { slots, ..Endpoint::default() })
+    }
+
+    /// A packet of the session's media comes.
+    fn media(&mut self, session: SessionId, random_access: Option<u64>) {
+        let feed = self.edge.feed_of(EndpointId(0), 0).unwrap();
+        let (from, data) = (Writer::Session(session), Bytes::from_static(&[0x47; 188]));
+        self.input(Input::Media { feed, from, data, random_access });
     }
 
     fn input(&mut self, input: Input) {
@@ -314,14 +322,13 @@ fn w8_nothing_of_a_finished_session_enters_the_slot() {
     stage.release = false;
     let a = stage.publish(AUDIO_VIDEO);
     let feed = stage.edge.feed_of(EndpointId(0), 0).unwrap();
-    let data = Bytes::from_static(&[0x47; 188]);
     let bytes_in = |stage: &Stage| stage.edge.feeds().status(ms(0), feed).unwrap().bytes_in;
-    stage.input(Input::Media { session: a, data: data.clone(), random_access: true });
+    stage.media(a, Some(0));
     assert_eq!(bytes_in(&stage), 188);
     stage.input(Input::End { session: a, reason: EndReason::Kicked });
-    stage.input(Input::Media { session: a, data: data.clone(), random_access: true });
+    stage.media(a, Some(0));
     stage.input(Input::Released { session: a });
-    stage.input(Input::Media { session: a, data, random_access: true });
+    stage.media(a, Some(0));
     assert_eq!(bytes_in(&stage), 188);
 }
 
@@ -566,7 +573,7 @@ fn w19_a_slot_that_puts_nothing_out_is_rebuilt_and_the_publisher_kept() {
     let a = stage.publish(AUDIO_VIDEO);
     for round in 0..1_000 {
         stage.run(round * 20);
-        stage.input(Input::Media { session: a, data: Bytes::from_static(&[0x47; 188]), random_access: false });
+        stage.media(a, None);
     }
     stage.run(20_000);
     assert_eq!(rebuilds(&stage), 0, "it puts out");
@@ -581,7 +588,7 @@ fn a_slot_owes_nothing_while_nothing_comes_in() {
     let a = stage.publish(AUDIO_VIDEO);
     stage.run(1_000);
     stage.kill(a);
-    stage.input(Input::Media { session: a, data: Bytes::from_static(&[0x47; 188]), random_access: false });
+    stage.media(a, None);
     stage.run(60_000);
     assert_eq!(rebuilds(&stage), 0);
 }
@@ -600,7 +607,7 @@ fn key_frames_are_asked_for_when_a_viewer_needs_one_and_not_too_often() {
     stage.run(2_000);
     join(&mut stage, 102);
     assert_eq!(asked(&stage), 2);
-    stage.input(Input::Media { session: a, data: Bytes::from_static(&[0x47; 188]), random_access: true });
+    stage.media(a, Some(0));
     stage.run(3_500);
     join(&mut stage, 103);
     assert_eq!(asked(&stage), 2, "a recent random access point will do");

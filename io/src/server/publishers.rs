@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId};
+use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId, Writer};
 use holdfast_core::slots::Hold;
 use holdfast_core::time::Time;
 
@@ -258,8 +258,9 @@ impl Server {
             self.decide(now, Input::KeyFrameWanted { feed });
         }
         if let Some(chunk) = chunk {
-            let media = Input::Media { session: unit.session, data: chunk.data, random_access: chunk.random_access };
-            self.decide(now, media);
+            let from = Writer::Session(unit.session);
+            let random_access = chunk.random_access.then_some(chunk.pts);
+            self.decide(now, Input::Media { feed, from, data: chunk.data, random_access });
         }
     }
 }

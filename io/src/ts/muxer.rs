@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use holdfast_core::input::SessionId;
 
-use super::packet::{Adaptation, PACKET, Pid, write_pes_head};
+use super::packet::{Adaptation, PACKET, Pid, wrap, write_pes_head};
 use super::psi::{self, AudioCodec, Tracks};
 use crate::media::{Codec, Unit};
 
@@ -46,6 +46,8 @@ pub struct Chunk {
     pub data: Bytes,
     /// Whether a player can start at its first byte.
     pub random_access: bool,
+    /// When its unit is to be shown, in 90 kHz ticks modulo 2³³.
+    pub pts: u64,
 }
 
 /// What could not go into the stream as it came.
@@ -214,7 +216,7 @@ impl Muxer {
         write_pes_head(stream, placed.pts, placed.dts, prefix.len() + unit.data.len(), &mut head);
         head.extend_from_slice(&prefix);
         self.track(unit.codec).pid.write(adaptation, &head, &unit.data, &mut out);
-        Some(Chunk { data: Bytes::from(out), random_access })
+        Some(Chunk { data: Bytes::from(out), random_access, pts: wrap(placed.pts) })
     }
 
     /// Whether the unit belongs into the stream, and what the program is made of then.

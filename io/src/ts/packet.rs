@@ -94,7 +94,7 @@ impl Pid {
 }
 
 /// The 33 bits of a time in 90 kHz ticks that go into the stream.
-fn wrap(ticks: i64) -> u64 {
+pub(super) fn wrap(ticks: i64) -> u64 {
     ticks as u64 & ((1 << 33) - 1)
 }
 

@@ -21,7 +21,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use holdfast_core::config::Config;
-use holdfast_core::input::{Input, Output, RequestId, SessionId};
+use holdfast_core::input::{Input, Output, RequestId, SessionId, Writer};
 use holdfast_core::journal::{self, Recorded};
 use holdfast_core::time::Time;
 use rand::SeedableRng;
@@ -276,7 +276,7 @@ impl<'t> World<'t> {
     }
 
     fn judge(&mut self, input: &Input, outputs: &[Output]) -> Result<(), Broken> {
-        if let Input::Media { session, .. } = input
+        if let Input::Media { from: Writer::Session(session), .. } = input
             && let Some(feed) = self.truth.sessions.get(session).map(|session| session.feed)
         {
             self.watch_starts(feed)?;
@@ -355,9 +355,9 @@ impl<'t> World<'t> {
 
 fn brief(input: &Input) -> String {
     match input {
-        Input::Media { session, data, random_access } => {
-            let mark = if *random_access { ", random access" } else { "" };
-            format!("Media {{ session: {session}, {} bytes{mark} }}", data.len())
+        Input::Media { feed, from, data, random_access } => {
+            let mark = if random_access.is_some() { ", random access" } else { "" };
+            format!("Media {{ feed: {feed}, from: {from:?}, {} bytes{mark} }}", data.len())
         }
         input => format!("{input:?}"),
     }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{EndReason, EndpointId, Input, RefuseReason, RequestId, SessionId};
+use holdfast_core::input::{EndReason, EndpointId, Input, RefuseReason, RequestId, SessionId, Writer};
 use holdfast_core::publish::{Denied, Head, OFFER_LIMIT};
 use holdfast_core::time::Time;
 use rand::Rng;
@@ -336,7 +336,8 @@ fn w8(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.send(a, Some(Rhythm::AUDIO_VIDEO));
     let mut dropped = 0;
     for serial in 0..10 {
-        world.call(Input::Media { session: a, data: media(1_000_000 + serial, 188), random_access: true })?;
+        let from = Writer::Session(a);
+        world.call(Input::Media { feed, from, data: media(1_000_000 + serial, 188), random_access: Some(0) })?;
         dropped += 1;
         world.while_away(10)?;
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint, Live, Takeover};
-use holdfast_core::input::{EndReason, EndpointId, FeedId, Input, RequestId, SessionId};
+use holdfast_core::input::{EndReason, EndpointId, FeedId, Input, RequestId, SessionId, Writer};
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -153,7 +153,8 @@ impl World<'_> {
         let feed = FeedId::from_parts(index + 20, generation);
         self.deliver(Input::Join { request, feed })?;
         self.deliver(Input::KeyFrameWanted { feed })?;
-        self.deliver(Input::Media { session, data: super::truth::media(0, 188), random_access: true })
+        let (from, data) = (Writer::Session(session), super::truth::media(0, 188));
+        self.deliver(Input::Media { feed, from, data, random_access: Some(0) })
     }
 
     /// One of a crowd was let in: it leaves again.

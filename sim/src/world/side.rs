@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_core::input::{EndReason, Env, Evidence, Input, SessionId};
+use holdfast_core::input::{EndReason, Env, Evidence, Input, SessionId, Writer};
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -203,6 +203,9 @@ impl World<'_> {
         }
         let packets = self.side.dice.random_range(1..=4);
         self.serial += 1;
-        self.deliver(Input::Media { session, data: media(self.serial, 188 * packets), random_access: key })
+        let Some(row) = self.truth.sessions.get(&session) else { return Ok(()) };
+        let (feed, from) = (row.feed, Writer::Session(session));
+        let data = media(self.serial, 188 * packets);
+        self.deliver(Input::Media { feed, from, data, random_access: key.then_some(self.now.as_micros() * 9 / 100) })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
-    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, ViewerEnd, ViewerId,
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, ViewerEnd, ViewerId, Writer,
 };
 use holdfast_core::time::Time;
 
@@ -360,11 +360,11 @@ impl Truth {
                     self.places[post.endpoint].held.retain(|each| each != request);
                 }
             }
-            Input::Media { session: id, data, random_access } => {
+            Input::Media { from: Writer::Session(id), data, random_access, .. } => {
                 let Some(session) = self.sessions.get_mut(id).filter(|session| session.is_live()) else { return };
                 session.output = Some(now);
                 if let Some(feed) = self.feeds.get_mut(&session.feed) {
-                    let (length, random_access) = (data.len() as u64, *random_access);
+                    let (length, random_access) = (data.len() as u64, random_access.is_some());
                     let chunk =
                         Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, session: *id };
                     feed.push(chunk, self.live.buffer as u64);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_core::config::Takeover;
-use holdfast_core::input::{EndReason, Input, Output, RefuseReason, RequestId, SessionId, ViewerEnd};
+use holdfast_core::input::{EndReason, Input, Output, RefuseReason, RequestId, SessionId, ViewerEnd, Writer};
 use holdfast_core::time::Time;
 
 use super::chance::{Fault, Mark, Tally};
@@ -49,7 +49,7 @@ impl Witness {
             }
             Input::End { session, reason } => self.end(truth, *session, *reason),
             Input::Released { session } => self.released(now, truth, *session),
-            Input::Media { session, .. } => {
+            Input::Media { from: Writer::Session(session), .. } => {
                 let Some(row) = truth.sessions.get(session) else { return };
                 if row.released {
                     self.faults.add(Fault::LeakyBridge);
@@ -72,7 +72,7 @@ impl Witness {
                     self.faults.add(Fault::Shutdown);
                 }
             }
-            Input::Tick | Input::KeyFrameWanted { .. } => {}
+            Input::Tick | Input::KeyFrameWanted { .. } | Input::Media { from: Writer::Source(_), .. } => {}
         }
     }
 
