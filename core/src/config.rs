@@ -13,8 +13,70 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// WHIP endpoints, each with its slots.
     pub endpoints: Vec<Endpoint>,
+    /// Channels that are pulled from origins.
+    pub channels: Vec<Channel>,
     /// How live feeds are kept for their viewers.
     pub live: Live,
+}
+
+/// One channel, `/live/{name}.ts`: a stream that is pulled from origins when somebody wants it (spec: pull §1).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Channel {
+    /// As [`Endpoint::name`], and no endpoint's.
+    pub name: String,
+    /// How many origins there are, in the order in which they are preferred: 1 to [`Channel::SOURCES`]. Where they are is not the
+    /// core's to know.
+    pub sources: u32,
+    /// Whether it is pulled only while somebody watches.
+    pub on_demand: bool,
+    /// How long a viewer is held for the first media.
+    pub start_timeout: Duration,
+    /// How long resolving, connecting and agreeing may take together.
+    pub connect_timeout: Duration,
+    /// No media for longer = silent; ≥ 100 ms.
+    pub no_input_timeout: Duration,
+    /// The longest pause between two rounds of attempts, ≥ `no_input_timeout`, from which it grows twofold each time, ± 20 %;
+    /// equal = always that, without chance.
+    pub retry_backoff_max: Duration,
+    /// How many rounds over all origins may fail after the first before the channel ends; `None` = any number.
+    pub retries: Option<u32>,
+    /// Media for this long is what counts as success, and what an earlier origin must show before it is returned to.
+    pub stable_after: Duration,
+    /// Whether an earlier origin is returned to.
+    pub failback: bool,
+    /// The pause between two looks at an earlier origin; grows to [`Channel::FAILBACK_MAX`].
+    pub failback_interval: Duration,
+    /// How long after the last viewer left the origin is left.
+    pub idle_timeout: Duration,
+    /// How long an origin that ended in order is asked again before viewers are ended.
+    pub end_grace: Duration,
+}
+
+impl Channel {
+    /// How many origins a channel may have.
+    pub const SOURCES: u32 = 32;
+    /// The longest pause between two looks at an earlier origin.
+    pub const FAILBACK_MAX: Duration = Duration::from_secs(30);
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Channel {
+            name: String::from("channel"),
+            sources: 1,
+            on_demand: true,
+            start_timeout: Duration::from_secs(10),
+            connect_timeout: Duration::from_secs(3),
+            no_input_timeout: Duration::from_secs(3),
+            retry_backoff_max: Duration::from_secs(30),
+            retries: None,
+            stable_after: Duration::from_secs(5),
+            failback: true,
+            failback_interval: Duration::from_secs(3),
+            idle_timeout: Duration::from_secs(60),
+            end_grace: Duration::from_secs(5),
+        }
+    }
 }
 
 /// One WHIP endpoint, `/whip/{name}` (spec: publish, settings).

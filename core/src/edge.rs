@@ -8,19 +8,23 @@
 
 use alloc::collections::VecDeque;
 
-use crate::config::{Config, Endpoint};
+use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
-use crate::input::{EndpointId, Env, FeedId, Input, Note, Output};
-use crate::publish::{self, Context, Denied, Head, Names, Publish};
+use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Writer};
+use crate::names::Names;
+use crate::publish::{self, Context, Denied, Head, Publish};
+use crate::pull::Pull;
 use crate::time::Time;
 
 /// Everything that Holdfast decides, in one place.
 #[derive(Debug)]
 pub struct Edge {
     config: Config,
-    names: Names,
+    endpoints: Names,
+    channels: Names,
     now: Time,
     publish: Publish,
+    pull: Pull,
     feeds: Feeds,
     out: VecDeque<Output>,
 }
@@ -30,7 +34,10 @@ impl Edge {
     pub fn new(config: Config) -> Self {
         let mut feeds = Feeds::new(config.live.clone());
         let publish = Publish::new(&config, || feeds.open());
-        Edge { names: Names::new(&config), config, now: Time::ZERO, publish, feeds, out: VecDeque::new() }
+        let pull = Pull::new(&config, || feeds.open());
+        let endpoints = Names::new(&config.endpoints, endpoint_name);
+        let channels = Names::new(&config.channels, channel_name);
+        Edge { endpoints, channels, config, now: Time::ZERO, publish, pull, feeds, out: VecDeque::new() }
     }
 
     /// Takes in one input. Time never goes back: an earlier `now` counts as the latest one. What was due by now happens
@@ -40,29 +47,45 @@ impl Edge {
         let now = self.now;
         let cx = &mut Context { now, env, feeds: &mut self.feeds, out: &mut self.out };
         self.publish.tick(cx);
+        self.pull.tick(cx);
         cx.feeds.tick(now, cx.out);
         match input {
             Input::Tick => {}
             Input::Offer { request, endpoint } => self.publish.offer(cx, request, endpoint),
-            Input::Hangup { request } => self.publish.hangup(cx, request),
+            Input::Hangup { request } => {
+                if !self.pull.hangup(cx, request) {
+                    self.publish.hangup(cx, request);
+                }
+            }
             Input::Answered { session } => self.publish.answered(cx, session),
             Input::End { session, reason } => self.publish.finish(cx, session, reason),
             Input::Released { session } => self.publish.released(cx, session),
             Input::Media { feed, from, data, random_access } => {
+                if let Writer::Source(source) = from
+                    && cx.feeds.writer(feed) != Some(from)
+                {
+                    self.pull.arrived(cx, source, random_access.is_some());
+                }
                 cx.feeds.push(now, feed, Chunk { from, data, random_access }, cx.out);
             }
+            Input::Opened { source } => self.pull.opened(cx, source),
+            Input::Arrived { source } => self.pull.arrived(cx, source, false),
+            Input::Lost { source, loss } => self.pull.lost(cx, source, loss),
             Input::Join { request, feed } => {
-                if cx.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
+                if let Some(channel) = self.pull.channel_of(feed) {
+                    self.pull.join(cx, request, channel);
+                } else if cx.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
                     self.publish.key_frame(cx, feed);
                 }
             }
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
-            Input::Leave { viewer } => cx.feeds.leave(viewer),
+            Input::Leave { viewer } => cx.feeds.leave(now, viewer),
             Input::Drain => {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);
                 cx.out.push_back(Output::Note(Note::Draining { sessions, viewers }));
+                self.pull.drain(cx);
                 cx.feeds.drain(now, cx.out);
             }
         }
@@ -80,7 +103,7 @@ impl Edge {
 
     /// When to call again with [`Input::Tick`] if nothing else happens.
     pub fn deadline(&self) -> Option<Time> {
-        [self.publish.deadline(), self.feeds.deadline()].into_iter().flatten().min()
+        [self.publish.deadline(), self.pull.deadline(), self.feeds.deadline()].into_iter().flatten().min()
     }
 
     /// The configuration it decides by.
@@ -90,7 +113,24 @@ impl Edge {
 
     /// The endpoint of this name.
     pub fn endpoint(&self, name: &str) -> Option<(EndpointId, &Endpoint)> {
-        self.names.find(&self.config, name)
+        let (place, endpoint) = self.endpoints.find(&self.config.endpoints, endpoint_name, name)?;
+        Some((EndpointId(place), endpoint))
+    }
+
+    /// The channel of this name.
+    pub fn channel(&self, name: &str) -> Option<(ChannelId, &Channel)> {
+        let (place, channel) = self.channels.find(&self.config.channels, channel_name, name)?;
+        Some((ChannelId(place), channel))
+    }
+
+    /// Whether media that comes now from `from` goes into `feed` ([`Input::Media`]); if not, it may be evidence
+    /// ([`Input::Arrived`]). Ask when everything that was due by `now` has been done.
+    pub fn takes(&self, now: Time, feed: FeedId, from: Writer, random_access: bool) -> bool {
+        self.feeds.writer(feed) == Some(from)
+            || match from {
+                Writer::Session(_) => false,
+                Writer::Source(source) => self.pull.takes(now, source, random_access),
+            }
     }
 
     /// Checks the head of a POST; what passes may be told as [`Input::Offer`] once its body is there.
@@ -103,6 +143,11 @@ impl Edge {
         &self.publish
     }
 
+    /// The pull room, to look at.
+    pub fn pull(&self) -> &Pull {
+        &self.pull
+    }
+
     /// The live feeds, to look at and to write from.
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
@@ -112,4 +157,12 @@ impl Edge {
     pub fn feed_of(&self, endpoint: EndpointId, slot: usize) -> Option<FeedId> {
         self.publish.endpoint(endpoint)?.feeds().get(slot).copied()
     }
+}
+
+fn endpoint_name(endpoint: &Endpoint) -> &str {
+    &endpoint.name
+}
+
+fn channel_name(channel: &Channel) -> &str {
+    &channel.name
 }

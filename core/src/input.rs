@@ -40,6 +40,10 @@ pub enum Writer {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct EndpointId(pub u32);
 
+/// A channel by its place in the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ChannelId(pub u32);
+
 /// A request that waits for an answer. The server chose it; it is unique while the process runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
@@ -89,6 +93,23 @@ pub enum Input {
         data: Bytes,
         /// Whether a player can start here, and if so, the presentation time of what it sees first: 90 kHz ticks, modulo 2³³.
         random_access: Option<u64>,
+    },
+    /// The origin agreed to send: its handshake is over.
+    Opened {
+        /// The source.
+        source: SourceId,
+    },
+    /// Media came from a source that does not write into its channel's feed ([`Edge::takes`](crate::edge::Edge::takes)).
+    Arrived {
+        /// The source.
+        source: SourceId,
+    },
+    /// The source came to its end, or never came to be.
+    Lost {
+        /// The source.
+        source: SourceId,
+        /// What happened.
+        loss: Loss,
     },
     /// Somebody wants to watch a feed.
     Join {
@@ -162,10 +183,29 @@ pub enum Output {
         /// The session.
         session: SessionId,
     },
+    /// Somebody waits for a key frame of the source: ask for one where its origin can be asked.
+    SourceKeyFrame {
+        /// The source.
+        source: SourceId,
+    },
     /// The session delivers but its slot puts nothing out: build its chain anew.
     Rebuild {
         /// The session.
         session: SessionId,
+    },
+    /// Pull the channel from one of its origins; answered by [`Input::Opened`] and media, or by [`Input::Lost`].
+    Open {
+        /// The source.
+        source: SourceId,
+        /// Whose.
+        channel: ChannelId,
+        /// Which of the channel's origins, from 0.
+        index: u32,
+    },
+    /// Close the source; nothing is to be said of it any more.
+    Close {
+        /// The source.
+        source: SourceId,
     },
     /// The viewer is in; its bytes are read from the feed at its cursor.
     Joined {
@@ -272,6 +312,10 @@ pub enum RefuseReason {
     Draining,
     /// The feed has as many viewers as it may have.
     TooManyViewers,
+    /// No media of the channel came within `start_timeout`.
+    StartTimeout,
+    /// No origin of the channel can be had.
+    NoSource,
     /// There is no such endpoint or feed.
     NotFound,
 }
@@ -289,12 +333,14 @@ impl RefuseReason {
             RefuseReason::Ended => "ended",
             RefuseReason::Draining => "draining",
             RefuseReason::TooManyViewers => "too-many-viewers",
+            RefuseReason::StartTimeout => "start-timeout",
+            RefuseReason::NoSource => "no-source",
             RefuseReason::NotFound => "not-found",
         }
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 10] = [
+    pub const ALL: [RefuseReason; 12] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -304,6 +350,8 @@ impl RefuseReason {
         RefuseReason::Ended,
         RefuseReason::Draining,
         RefuseReason::TooManyViewers,
+        RefuseReason::StartTimeout,
+        RefuseReason::NoSource,
         RefuseReason::NotFound,
     ];
 }
@@ -317,6 +365,10 @@ pub enum ViewerEnd {
     Slow,
     /// Nothing came into the feed for `idle`.
     Idle,
+    /// The channel's origin ended it, and did not begin again within `end_grace`.
+    Ended,
+    /// The channel's origins were tried as often as they may be.
+    NoSource,
     /// The program ends.
     Shutdown,
 }
@@ -328,12 +380,99 @@ impl ViewerEnd {
             ViewerEnd::Left => "left",
             ViewerEnd::Slow => "slow",
             ViewerEnd::Idle => "idle",
+            ViewerEnd::Ended => "ended",
+            ViewerEnd::NoSource => "no-source",
             ViewerEnd::Shutdown => "shutdown",
         }
     }
 
     /// Every reason.
-    pub const ALL: [ViewerEnd; 4] = [ViewerEnd::Left, ViewerEnd::Slow, ViewerEnd::Idle, ViewerEnd::Shutdown];
+    pub const ALL: [ViewerEnd; 6] =
+        [ViewerEnd::Left, ViewerEnd::Slow, ViewerEnd::Idle, ViewerEnd::Ended, ViewerEnd::NoSource, ViewerEnd::Shutdown];
+}
+
+/// What became of a source that is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Loss {
+    /// The origin has no such stream (404, 410).
+    NotFound,
+    /// The origin wants other credentials (401, 403).
+    Forbidden,
+    /// The origin's name is not known.
+    Unresolved,
+    /// Nobody listens there, there is no way there, or TLS cannot be spoken with it.
+    Unreachable,
+    /// The origin refused in another way.
+    Refused,
+    /// The connection broke.
+    Reset,
+    /// The origin ended the stream in order.
+    Ended,
+    /// What the origin sends is no stream that can be passed on.
+    Unusable,
+    /// The origin is this server, or gets the stream from it.
+    Loop,
+    /// The handshake took longer than `connect_timeout`. Decided here.
+    TimedOut,
+    /// No media for `no_input_timeout`. Decided here.
+    Silent,
+    /// Media came, but nothing that a player could start with. Decided here.
+    NoKeyFrame,
+}
+
+impl Loss {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Loss::NotFound => "not-found",
+            Loss::Forbidden => "forbidden",
+            Loss::Unresolved => "unresolved",
+            Loss::Unreachable => "unreachable",
+            Loss::Refused => "refused",
+            Loss::Reset => "reset",
+            Loss::Ended => "ended",
+            Loss::Unusable => "unusable",
+            Loss::Loop => "loop",
+            Loss::TimedOut => "timed-out",
+            Loss::Silent => "silent",
+            Loss::NoKeyFrame => "no-key-frame",
+        }
+    }
+
+    /// Every loss.
+    pub const ALL: [Loss; 12] = [
+        Loss::NotFound,
+        Loss::Forbidden,
+        Loss::Unresolved,
+        Loss::Unreachable,
+        Loss::Refused,
+        Loss::Reset,
+        Loss::Ended,
+        Loss::Unusable,
+        Loss::Loop,
+        Loss::TimedOut,
+        Loss::Silent,
+        Loss::NoKeyFrame,
+    ];
+}
+
+/// Why a channel changed its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Switch {
+    /// Nothing came from the other one.
+    Failover,
+    /// One that stands earlier in the list is back.
+    Failback,
+}
+
+impl Switch {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Switch::Failover => "failover",
+            Switch::Failback => "failback",
+        }
+    }
 }
 
 /// What happened, for people. Structured; the program prints it, the simulator checks it.
@@ -414,6 +553,78 @@ pub enum Note {
         /// Why.
         reason: RefuseReason,
     },
+    /// An origin is asked for a channel.
+    SourceOpening {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// The source.
+        source: SourceId,
+    },
+    /// A source is of no more use.
+    SourceLost {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// The source.
+        source: SourceId,
+        /// What happened.
+        loss: Loss,
+        /// How long it lasted, in µs.
+        lasted: u64,
+    },
+    /// The first media of a channel came.
+    ChannelStarted {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long the channel had been wanted, in µs.
+        waited: u64,
+    },
+    /// A source is connected and sends no media; said once a silence.
+    ChannelSilent {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long ago the last media came, in µs; `None` if none ever did.
+        silent: Option<u64>,
+    },
+    /// Media came again on the connection that was silent.
+    ChannelBack {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long nothing came, in µs.
+        gap: u64,
+    },
+    /// A channel goes on from another connection.
+    ChannelSwitched {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// Why.
+        why: Switch,
+        /// How long nothing came, in µs.
+        gap: u64,
+    },
+    /// A channel's viewers were ended.
+    ChannelEnded {
+        /// The channel.
+        channel: ChannelId,
+        /// Why.
+        reason: ViewerEnd,
+    },
+    /// Nobody watches a channel any more; its connections are closed.
+    ChannelOff {
+        /// The channel.
+        channel: ChannelId,
+    },
     /// There are as many connections as there may be; said once until there is room again.
     ConnectionsFull {
         /// How many there may be.
@@ -477,5 +688,6 @@ mod tests {
         assert!(EndReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
         assert!(RefuseReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
         assert!(ViewerEnd::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(Loss::ALL.iter().enumerate().all(|(place, loss)| *loss as usize == place));
     }
 }

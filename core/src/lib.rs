@@ -8,6 +8,7 @@
 //! | [`id`] | is this late? |
 //! | [`slots`] | who holds a scarce place? |
 //! | [`publish`] | which publisher is let in, displaced, ended? |
+//! | [`pull`] | from which origin does a channel come, and what when it does not? |
 //! | [`feed`] | what does a viewer get next, and when does it end? |
 //! | [`journal`] | what was the run, and does it repeat? |
 //! | [`config`] | what was configured? |
@@ -24,6 +25,8 @@ pub mod feed;
 pub mod id;
 pub mod input;
 pub mod journal;
+mod names;
 pub mod publish;
+pub mod pull;
 pub mod slots;
 pub mod time;

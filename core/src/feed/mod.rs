@@ -10,6 +10,7 @@ mod tests;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
@@ -66,6 +67,8 @@ struct Audience {
     flush: Time,
     bytes_out: u64,
     ends: Ends,
+    /// When somebody last left.
+    left: Option<Time>,
 }
 
 #[derive(Debug)]
@@ -257,10 +260,35 @@ impl Feeds {
     }
 
     /// The viewer's socket is gone.
-    pub fn leave(&mut self, id: ViewerId) {
-        if self.remove(id, ViewerEnd::Left).is_none() {
+    pub fn leave(&mut self, now: Time, id: ViewerId) {
+        if self.remove(now, id, ViewerEnd::Left).is_none() {
             self.ignored += 1;
         }
+    }
+
+    /// Ends every viewer of a feed.
+    pub fn end_all(&mut self, now: Time, id: FeedId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
+        let all: Vec<ViewerId> = self.viewers(id).collect();
+        for viewer in all {
+            self.end(now, viewer, reason, out);
+        }
+    }
+
+    /// Forgets what is kept of a feed's stream. Its viewers, if it has any, begin anew with what comes next.
+    pub fn clear(&mut self, id: FeedId) {
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        feed.ring.clear();
+        feed.last_push = None;
+    }
+
+    /// How many viewers a feed has.
+    pub fn viewers_of(&self, id: FeedId) -> usize {
+        self.feeds.get(id).map_or(0, Feed::viewers)
+    }
+
+    /// When the last viewer of a feed left; `None` if there never was one.
+    pub fn left(&self, id: FeedId) -> Option<Time> {
+        self.feeds.get(id)?.audience.as_ref()?.left
     }
 
     /// Acts on every deadline that is `now` or earlier.
@@ -390,14 +418,14 @@ impl Feeds {
     }
 
     fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
-        let Some(viewer) = self.remove(id, reason) else { return };
+        let Some(viewer) = self.remove(now, id, reason) else { return };
         out.push_back(Output::ViewerEnd { viewer: id, reason });
         let (feed, lasted, sent) = (viewer.feed, now.since(viewer.joined).as_micros() as u64, viewer.sent);
         out.push_back(Output::Note(Note::ViewerEnded { feed, viewer: id, reason, lasted, sent }));
     }
 
     /// Takes every trace of a viewer out.
-    fn remove(&mut self, id: ViewerId, reason: ViewerEnd) -> Option<Viewer> {
+    fn remove(&mut self, now: Time, id: ViewerId, reason: ViewerEnd) -> Option<Viewer> {
         let mut viewer = self.viewers.remove(id)?;
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, Time::NEVER);
         let audience = self.feeds.get_mut(viewer.feed)?.audience.as_mut()?;
@@ -409,6 +437,7 @@ impl Feeds {
             self.timers.set(Wake::Flush(viewer.feed), &mut audience.flush, Time::NEVER);
         }
         audience.ends.0[reason as usize] += 1;
+        audience.left = Some(now);
         Some(viewer)
     }
 }
@@ -422,7 +451,7 @@ impl Feed {
 impl Default for Audience {
     fn default() -> Self {
         let (waiting, started) = (BTreeSet::new(), BTreeSet::new());
-        Audience { waiting, started, flush: Time::NEVER, bytes_out: 0, ends: Ends::default() }
+        Audience { waiting, started, flush: Time::NEVER, bytes_out: 0, ends: Ends::default(), left: None }
     }
 }
 

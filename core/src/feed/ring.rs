@@ -72,6 +72,13 @@ impl Ring {
         }
     }
 
+    /// Lets go of all chunks. Offsets go on.
+    pub(super) fn clear(&mut self) {
+        self.chunks = VecDeque::new();
+        self.tail = self.head;
+        self.random_access = None;
+    }
+
     /// The offset behind the newest byte; also how many bytes ever came in.
     pub(super) fn head(&self) -> u64 {
         self.head

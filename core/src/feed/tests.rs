@@ -195,7 +195,7 @@ fn nothing_is_gathered_for_nobody() {
     assert_eq!(stage.feeds.deadline(), None);
     let (viewer, _) = stage.join(at(0));
     stage.push(at(10), "b");
-    stage.feeds.leave(viewer);
+    stage.feeds.leave(at(0), viewer);
     assert_eq!(stage.feeds.deadline(), None);
 }
 
@@ -271,7 +271,7 @@ fn a_feed_has_room_for_so_many_viewers() {
     stage.join(at(0));
     stage.join(at(900));
     assert_eq!(stage.refused(at(900)), RefuseReason::TooManyViewers);
-    stage.feeds.leave(first);
+    stage.feeds.leave(at(0), first);
     stage.join(at(900));
     assert_eq!(stage.refused(at(900)), RefuseReason::TooManyViewers);
     let other = stage.feeds.open();
@@ -300,10 +300,10 @@ fn what_comes_late_changes_nothing_and_is_counted() {
     let mut stage = Stage::new(settings());
     stage.push_key(at(0), "abc");
     let (first, _) = stage.join(at(0));
-    stage.feeds.leave(first);
+    stage.feeds.leave(at(0), first);
     let (second, _) = stage.join(at(0));
     assert_eq!(second.index(), first.index());
-    stage.feeds.leave(first);
+    stage.feeds.leave(at(0), first);
     stage.feeds.sent(first, 1);
     assert_eq!(stage.read(second), b"abc");
     assert_eq!(stage.feeds.ignored(), 2);
@@ -537,7 +537,7 @@ fn run(settings: Live, steps: Vec<Step>) {
                 }
             }
             Step::Leave { viewer } if viewer < model.viewers.len() => {
-                stage.feeds.leave(model.viewers.remove(viewer).id);
+                stage.feeds.leave(now, model.viewers.remove(viewer).id);
                 if !model.reads() {
                     model.flush = None;
                 }
@@ -566,7 +566,7 @@ fn run(settings: Live, steps: Vec<Step>) {
         model.check(&stage);
     }
     for viewer in model.viewers.drain(..) {
-        stage.feeds.leave(viewer.id);
+        stage.feeds.leave(at(0), viewer.id);
     }
     model.check(&stage);
     assert_eq!(stage.status().viewers, 0);

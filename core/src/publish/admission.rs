@@ -1,10 +1,9 @@
 //! What a POST has to show before anybody's slot is looked at, in this order (spec: publish §3.1).
 
 use alloc::string::String;
-use alloc::vec::Vec;
 use core::fmt;
 
-use crate::config::{Config, Endpoint};
+use crate::config::Endpoint;
 use crate::input::EndpointId;
 
 /// The longest offer, in bytes.
@@ -34,27 +33,6 @@ pub enum Denied {
     UnsupportedType,
     /// The body is longer than [`OFFER_LIMIT`] (413).
     TooLarge,
-}
-
-/// Endpoints by name: every request names one, and a scan of 100 000 names would stop everybody else meanwhile.
-#[derive(Debug)]
-pub struct Names(Vec<EndpointId>);
-
-impl Names {
-    /// The names of a configuration.
-    pub fn new(config: &Config) -> Self {
-        let mut ids: Vec<EndpointId> = (0..config.endpoints.len() as u32).map(EndpointId).collect();
-        ids.sort_by_key(|id| &config.endpoints[id.0 as usize].name);
-        Names(ids)
-    }
-
-    /// The endpoint of this name in the configuration that these names are of; of equal names the first.
-    pub fn find<'a>(&self, config: &'a Config, name: &str) -> Option<(EndpointId, &'a Endpoint)> {
-        let endpoint = |id: EndpointId| config.endpoints.get(id.0 as usize);
-        let place = self.0.partition_point(|id| endpoint(*id).is_some_and(|own| own.name.as_str() < name));
-        let id = *self.0.get(place)?;
-        Some((id, endpoint(id).filter(|own| own.name == name)?))
-    }
 }
 
 impl fmt::Display for Denied {
@@ -116,14 +94,10 @@ pub fn is_media_type(value: &str, essence: &str) -> bool {
 mod tests {
     use super::*;
     use alloc::string::ToString;
-    use alloc::vec;
 
-    fn config(tokens: &[&str]) -> Config {
+    fn stage(tokens: &[&str]) -> Endpoint {
         let tokens = tokens.iter().map(ToString::to_string).collect();
-        Config {
-            endpoints: vec![Endpoint { name: "stage".into(), tokens, ..Endpoint::default() }],
-            ..Config::default()
-        }
+        Endpoint { name: "stage".into(), tokens, ..Endpoint::default() }
     }
 
     const GOOD: Head<'_> = Head {
@@ -135,9 +109,9 @@ mod tests {
 
     #[test]
     fn checks_come_in_order_and_the_first_fault_is_named() {
-        let config = config(&["other", "secret"]);
-        let names = Names::new(&config);
-        let admit = |head: &Head<'_>| super::admit(names.find(&config, head.endpoint), head);
+        let stage = stage(&["other", "secret"]);
+        let find = |name: &str| (name == stage.name).then_some((EndpointId(0), &stage));
+        let admit = |head: &Head<'_>| super::admit(find(head.endpoint), head);
         assert_eq!(admit(&GOOD), Ok(EndpointId(0)));
         let mut head = GOOD;
         head.length = Some(OFFER_LIMIT + 1);
@@ -151,24 +125,8 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_found_at_its_endpoint_and_no_other_name_is() {
-        let endpoint = |name: &str| Endpoint { name: name.into(), ..Endpoint::default() };
-        let endpoints = ["stage", "b", "stages", "a", "b"].map(endpoint).to_vec();
-        let config = Config { endpoints, ..Config::default() };
-        let names = Names::new(&config);
-        let found = |name| names.find(&config, name).map(|(id, own)| (id.0, own.name.as_str()));
-        for (id, name) in [(0, "stage"), (1, "b"), (2, "stages"), (3, "a")] {
-            assert_eq!(found(name), Some((id, name)));
-        }
-        for unknown in ["", "aa", "stag", "z"] {
-            assert_eq!(found(unknown), None, "{unknown}");
-        }
-        assert_eq!(Names::new(&Config::default()).find(&Config::default(), "a"), None);
-    }
-
-    #[test]
     fn only_a_whole_bearer_token_opens() {
-        let config = config(&["secret"]);
+        let stage = stage(&["secret"]);
         for (value, opens) in [
             (Some("Bearer secret"), true),
             (Some("bearer  secret"), true),
@@ -179,14 +137,14 @@ mod tests {
             (Some("secret"), false),
             (None, false),
         ] {
-            assert_eq!(authorized(&config.endpoints[0], value), opens, "{value:?}");
+            assert_eq!(authorized(&stage, value), opens, "{value:?}");
         }
         assert!(authorized(&Endpoint::default(), None));
     }
 
     #[test]
     fn an_empty_token_is_no_token() {
-        let config = config(&["secret"]);
-        assert!(!authorized(&config.endpoints[0], Some("Bearer \0\0\0\0\0\0")));
+        let stage = stage(&["secret"]);
+        assert!(!authorized(&stage, Some("Bearer \0\0\0\0\0\0")));
     }
 }

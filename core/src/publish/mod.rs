@@ -13,7 +13,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use admission::{Denied, Head, Names, OFFER_LIMIT, admit, authorized, bearer_is_one_of, is_media_type};
+pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_of, is_media_type};
 pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 

@@ -1,0 +1,614 @@
+//! One channel: what its connections did, and what follows from that.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use core::mem;
+use core::time::Duration;
+
+use super::round::{Next, Round, pause};
+use crate::config;
+use crate::feed::Start;
+use crate::id::Table;
+use crate::input::{
+    ChannelId, FeedId, Loss, Note, Output, RefuseReason, RequestId, SourceId, SourceKind, Switch, ViewerEnd, Writer,
+};
+use crate::publish::Context;
+use crate::time::Time;
+
+/// How long media may come before something that a player can start with.
+const KEY_FRAME_WAIT: Duration = Duration::from_secs(15);
+
+/// Where a channel stands (spec: pull §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nobody wants it.
+    Off,
+    /// Media is wanted and none comes: an origin is being opened, or is silent, or a pause is made.
+    Seeking,
+    /// Media flows.
+    Live,
+    /// Its origins came to their end; until when that is remembered.
+    Ended,
+}
+
+/// What happened to a channel so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChannelCounts {
+    /// How often an origin was asked.
+    pub opens: u64,
+    /// How often a connected origin fell silent.
+    pub silences: u64,
+    /// How often it went on from another connection.
+    pub switches: u64,
+    /// Sources that were lost, by [`Loss`] in the order of its `ALL`.
+    pub lost: [u64; Loss::ALL.len()],
+}
+
+/// A channel as it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelState<'c> {
+    /// Where it stands.
+    pub phase: Phase,
+    /// Its feed.
+    pub feed: FeedId,
+    /// The origin whose media goes into the feed, or last did and is still connected: its place in the list.
+    pub kept: Option<(SourceId, u32)>,
+    /// The origin that is being tried: its place in the list.
+    pub beside: Option<(SourceId, u32)>,
+    /// When the next attempt is due, in a pause.
+    pub next: Option<Time>,
+    /// Requests that are held for first media.
+    pub held: usize,
+    /// What became of the source that was lost last, and its place in the list.
+    pub last_loss: Option<(u32, Loss)>,
+    /// What happened so far.
+    pub counts: &'c ChannelCounts,
+}
+
+/// One connection to an origin.
+#[derive(Clone, Copy, Debug)]
+struct Upstream {
+    source: SourceId,
+    index: usize,
+    opened: Time,
+    /// When the origin agreed to send.
+    agreed: Option<Time>,
+    /// When media first came, since it was last missing.
+    since: Option<Time>,
+    /// When media last came while it did not write into the feed.
+    last: Option<Time>,
+    /// Whether it ever wrote into the feed: what follows joins on to that.
+    wrote: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Channel {
+    settings: config::Channel,
+    pub feed: FeedId,
+    pub armed: Time,
+    phase: Phase,
+    /// Writes into the feed, or did and is silent.
+    kept: Option<Upstream>,
+    /// May take over.
+    beside: Option<Upstream>,
+    round: Round,
+    held: BTreeSet<(Time, RequestId)>,
+    /// When somebody was last held.
+    asked: Time,
+    /// Since when it has been wanted without media.
+    wanted: Time,
+    /// When the present media began to flow.
+    live: Time,
+    /// Until when an origin that ended in order may begin again.
+    grace: Option<Time>,
+    /// When an earlier origin is looked at next, which one, and how often one was in a row.
+    probe: Time,
+    probed: usize,
+    probes: u32,
+    last_loss: Option<(usize, Loss)>,
+    counts: ChannelCounts,
+}
+
+impl Channel {
+    pub fn new(settings: config::Channel, feed: FeedId) -> Self {
+        let sources = settings.sources.clamp(1, config::Channel::SOURCES) as usize;
+        // Nothing is asked more often, whatever was configured.
+        let least = Duration::from_millis(100);
+        let no_input_timeout = settings.no_input_timeout.max(least);
+        let failback_interval = settings.failback_interval.max(least);
+        let settings = config::Channel { no_input_timeout, failback_interval, ..settings };
+        Channel {
+            settings,
+            feed,
+            armed: Time::NEVER,
+            phase: Phase::Off,
+            kept: None,
+            beside: None,
+            round: Round::new(sources),
+            held: BTreeSet::new(),
+            asked: Time::ZERO,
+            wanted: Time::ZERO,
+            live: Time::ZERO,
+            grace: None,
+            probe: Time::NEVER,
+            probed: 0,
+            probes: 0,
+            last_loss: None,
+            counts: ChannelCounts::default(),
+        }
+    }
+
+    pub fn state(&self) -> ChannelState<'_> {
+        let place = |upstream: Option<Upstream>| upstream.map(|upstream| (upstream.source, upstream.index as u32));
+        let pausing = self.phase == Phase::Seeking && self.beside.is_none();
+        ChannelState {
+            phase: self.phase,
+            feed: self.feed,
+            kept: place(self.kept),
+            beside: place(self.beside),
+            next: pausing.then_some(self.round.next),
+            held: self.held.len(),
+            last_loss: self.last_loss.map(|(index, loss)| (index as u32, loss)),
+            counts: &self.counts,
+        }
+    }
+
+    /// Whether media that comes now from a source that does not write makes it write.
+    pub fn takes(&self, now: Time, source: SourceId, random_access: bool) -> bool {
+        let is = |upstream: &&Upstream| upstream.source == source;
+        if let Some(kept) = self.kept.as_ref().filter(is) {
+            return self.phase == Phase::Seeking && (kept.wrote || random_access);
+        }
+        let Some(beside) = self.beside.as_ref().filter(is) else { return false };
+        random_access
+            && match self.phase {
+                Phase::Seeking => true,
+                // An earlier origin takes over from one that works only when it has shown that it does, too.
+                Phase::Live => beside.since.is_some_and(|since| now >= since + self.settings.stable_after),
+                Phase::Off | Phase::Ended => false,
+            }
+    }
+}
+
+/// A channel while something happens to it.
+pub(super) struct Turn<'t, 'cx> {
+    pub cx: &'t mut Context<'cx>,
+    pub id: ChannelId,
+    pub channel: &'t mut Channel,
+    pub sources: &'t mut Table<SourceKind, ChannelId>,
+    pub claims: &'t mut BTreeMap<RequestId, (ChannelId, Time)>,
+}
+
+impl Turn<'_, '_> {
+    pub fn join(&mut self, request: RequestId) {
+        let now = self.cx.now;
+        match self.channel.phase {
+            Phase::Live => return self.watch(request),
+            Phase::Ended if now < self.channel.round.next => return self.refuse(request, RefuseReason::NoSource),
+            Phase::Off | Phase::Ended => {
+                self.channel.round.restart(now);
+                self.channel.phase = Phase::Seeking;
+                self.channel.wanted = now;
+            }
+            Phase::Seeking if self.is_pausing() => {
+                let spacing = self.channel.settings.no_input_timeout;
+                if self.channel.round.last_open().is_some_and(|last| now < last + spacing) {
+                    return self.refuse(request, RefuseReason::NoSource);
+                }
+                self.channel.round.next = now;
+            }
+            Phase::Seeking => {}
+        }
+        let until = now + self.channel.settings.start_timeout;
+        self.channel.asked = now;
+        self.channel.held.insert((until, request));
+        self.claims.insert(request, (self.id, until));
+    }
+
+    /// Whether all origins failed, nothing is being tried, and nobody waits for the repair: then a failure is answered from memory.
+    fn is_pausing(&self) -> bool {
+        let channel = &*self.channel;
+        channel.kept.is_none()
+            && channel.beside.is_none()
+            && channel.last_loss.is_some()
+            && self.cx.now < channel.round.next
+            && self.cx.feeds.viewers_of(channel.feed) == 0
+    }
+
+    pub fn hangup(&mut self, request: RequestId) {
+        if let Some((_, until)) = self.claims.remove(&request) {
+            self.channel.held.remove(&(until, request));
+            self.channel.asked = self.cx.now;
+        }
+    }
+
+    pub fn opened(&mut self, source: SourceId) {
+        let now = self.cx.now;
+        if let Some(upstream) = self.upstream(source) {
+            upstream.agreed.get_or_insert(now);
+        }
+    }
+
+    pub fn arrived(&mut self, source: SourceId, random_access: bool) {
+        let now = self.cx.now;
+        let takes = self.channel.takes(now, source, random_access);
+        let Some(upstream) = self.upstream(source) else { return };
+        upstream.agreed.get_or_insert(now);
+        upstream.since.get_or_insert(now);
+        upstream.last = Some(now);
+        if takes {
+            self.flow(source);
+        }
+    }
+
+    pub fn lost(&mut self, source: SourceId, loss: Loss) {
+        self.lose(source, loss, Origin::Gone);
+    }
+
+    pub fn drain(&mut self) {
+        self.close_all();
+        self.answer_held(RefuseReason::Draining);
+        self.channel.phase = Phase::Off;
+    }
+
+    fn upstream(&mut self, source: SourceId) -> Option<&mut Upstream> {
+        let Channel { kept, beside, .. } = &mut *self.channel;
+        [kept, beside].into_iter().flatten().find(|upstream| upstream.source == source)
+    }
+
+    /// The source's media goes into the feed from here on.
+    fn flow(&mut self, source: SourceId) {
+        let now = self.cx.now;
+        let last = self.last_media();
+        let gap = now.since(last.unwrap_or(self.channel.wanted)).as_micros() as u64;
+        let (channel, was) = (self.id, self.channel.phase);
+        let back = self.channel.kept.is_some_and(|kept| kept.source == source);
+        // Whatever else is open has come too late, or is superseded.
+        let other = if back {
+            self.channel.beside.take()
+        } else {
+            mem::replace(&mut self.channel.kept, self.channel.beside.take())
+        };
+        if let Some(other) = other {
+            self.close(other);
+        }
+        let Some(kept) = &mut self.channel.kept else { return };
+        let (index, first) = (kept.index as u32, last.is_none());
+        let continues = mem::replace(&mut kept.wrote, true);
+        (self.channel.phase, self.channel.live, self.channel.grace) = (Phase::Live, now, None);
+        (self.channel.probe, self.channel.probed, self.channel.probes) =
+            (now + self.channel.settings.failback_interval, 0, 0);
+        self.cx.feeds.assign(self.channel.feed, Some(Writer::Source(source)));
+        let note = if first {
+            Note::ChannelStarted { channel, index, waited: gap }
+        } else if continues {
+            Note::ChannelBack { channel, index, gap }
+        } else {
+            self.channel.counts.switches += 1;
+            let why = if was == Phase::Live { Switch::Failback } else { Switch::Failover };
+            Note::ChannelSwitched { channel, index, why, gap }
+        };
+        self.cx.out.push_back(Output::Note(note));
+        for (_, request) in mem::take(&mut self.channel.held) {
+            self.claims.remove(&request);
+            self.watch(request);
+        }
+    }
+
+    fn watch(&mut self, request: RequestId) {
+        let start = self.cx.feeds.join(self.cx.now, request, self.channel.feed, self.cx.out);
+        if let (Start::KeyFrameWanted, Some(kept)) = (start, self.channel.kept) {
+            self.cx.out.push_back(Output::SourceKeyFrame { source: kept.source });
+        }
+    }
+
+    /// When media last came into the feed.
+    fn last_media(&self) -> Option<Time> {
+        self.cx.feeds.last_push(self.channel.feed)
+    }
+
+    /// The source is over.
+    fn lose(&mut self, source: SourceId, loss: Loss, origin: Origin) {
+        let now = self.cx.now;
+        let is = |upstream: &mut Upstream| upstream.source == source;
+        let (upstream, kept) = match self.channel.kept.take_if(is) {
+            Some(upstream) => (upstream, true),
+            None => match self.channel.beside.take_if(is) {
+                Some(upstream) => (upstream, false),
+                None => return,
+            },
+        };
+        let was = self.channel.phase;
+        if kept && was == Phase::Live {
+            self.fall(upstream.index);
+        }
+        if kept && was == Phase::Seeking && upstream.wrote {
+            // That a silent connection is gone is news: there may be an origin again.
+            self.channel.round.next = now;
+        }
+        if kept && upstream.wrote && loss == Loss::Ended {
+            self.channel.grace = Some(now + self.channel.settings.end_grace);
+        }
+        if !kept && was == Phase::Live {
+            // An earlier origin is looked at again after a while, ever less often.
+            let (first, chance) = (self.channel.settings.failback_interval, self.chance());
+            let longest = config::Channel::FAILBACK_MAX.max(first);
+            self.channel.probes = self.channel.probes.saturating_add(1);
+            self.channel.probe = now + pause(first, longest, self.channel.probes, chance);
+        }
+        self.channel.counts.lost[loss as usize] += 1;
+        self.channel.last_loss = Some((upstream.index, loss));
+        match origin {
+            Origin::Gone => drop(self.sources.remove(source)),
+            Origin::Given => self.close(upstream),
+        }
+        let (channel, index) = (self.id, upstream.index as u32);
+        let lasted = now.since(upstream.opened).as_micros() as u64;
+        self.cx.out.push_back(Output::Note(Note::SourceLost { channel, index, source, loss, lasted }));
+    }
+
+    /// The media that was live from this origin no longer flows.
+    fn fall(&mut self, index: usize) {
+        let now = self.cx.now;
+        let last = self.last_media().unwrap_or(self.channel.live);
+        let stable = last >= self.channel.live + self.channel.settings.stable_after;
+        self.channel.round.after(now, index, stable);
+        (self.channel.phase, self.channel.wanted) = (Phase::Seeking, now);
+        self.cx.feeds.assign(self.channel.feed, None);
+        if let Some(beside) = self.channel.beside {
+            self.channel.round.open(beside.opened, beside.index);
+        }
+    }
+
+    /// What follows from what happened and from the time.
+    pub fn settle(&mut self) {
+        self.answer_overdue();
+        self.turn_off();
+        if self.channel.phase == Phase::Off && !self.channel.settings.on_demand {
+            self.channel.round.restart(self.cx.now);
+            (self.channel.phase, self.channel.wanted) = (Phase::Seeking, self.cx.now);
+        }
+        self.judge_beside();
+        self.judge_kept();
+        if self.channel.grace.is_some_and(|until| self.cx.now >= until) {
+            self.end(ViewerEnd::Ended);
+        }
+        match self.channel.phase {
+            Phase::Seeking => self.seek(),
+            Phase::Live => self.look_back(),
+            Phase::Off | Phase::Ended => {}
+        }
+    }
+
+    /// When something may follow from the time alone.
+    pub fn deadline(&self) -> Time {
+        let channel = &*self.channel;
+        if matches!(channel.phase, Phase::Off | Phase::Ended) {
+            return Time::NEVER;
+        }
+        let held = channel.held.first().map(|(until, _)| *until);
+        let off = self.off_at().or(channel.settings.on_demand.then(|| self.cx.now + channel.settings.idle_timeout));
+        let beside = channel.beside.map(|beside| self.due(&beside).0);
+        let kept = channel.kept.and_then(|kept| self.kept_due(&kept));
+        let next = match channel.phase {
+            Phase::Seeking if channel.beside.is_none() && self.is_wanted() => Some(channel.round.next),
+            Phase::Live => self.probe_due().map(|(at, _)| at),
+            _ => None,
+        };
+        [held, off, beside, kept, next, channel.grace].into_iter().flatten().min().unwrap_or(Time::NEVER)
+    }
+
+    fn is_wanted(&self) -> bool {
+        !self.channel.settings.on_demand
+            || !self.channel.held.is_empty()
+            || self.cx.feeds.viewers_of(self.channel.feed) > 0
+    }
+
+    /// When the channel is to be turned off, if nobody is there.
+    fn off_at(&self) -> Option<Time> {
+        let channel = &*self.channel;
+        let nobody = channel.held.is_empty() && self.cx.feeds.viewers_of(channel.feed) == 0;
+        (channel.settings.on_demand && nobody).then(|| {
+            let since = self.cx.feeds.left(channel.feed).map_or(channel.asked, |left| left.max(channel.asked));
+            since + channel.settings.idle_timeout
+        })
+    }
+
+    fn turn_off(&mut self) {
+        let running = matches!(self.channel.phase, Phase::Seeking | Phase::Live);
+        if !running || self.off_at().is_none_or(|at| self.cx.now < at) {
+            return;
+        }
+        self.close_all();
+        self.channel.round.reset();
+        (self.channel.phase, self.channel.grace) = (Phase::Off, None);
+        self.cx.out.push_back(Output::Note(Note::ChannelOff { channel: self.id }));
+    }
+
+    fn answer_overdue(&mut self) {
+        while let Some((until, request)) = self.channel.held.first().copied()
+            && until <= self.cx.now
+        {
+            self.channel.held.pop_first();
+            self.channel.asked = self.cx.now;
+            self.claims.remove(&request);
+            self.refuse(request, RefuseReason::StartTimeout);
+        }
+    }
+
+    /// By when a connection that does not write has to show what, and what it is if it does not.
+    fn due(&self, upstream: &Upstream) -> (Time, Loss) {
+        let settings = &self.channel.settings;
+        let Some(agreed) = upstream.agreed else { return (upstream.opened + settings.connect_timeout, Loss::TimedOut) };
+        let silent = (upstream.last.map_or(agreed, |last| last.max(agreed)) + settings.no_input_timeout, Loss::Silent);
+        match upstream.since {
+            Some(since) if self.channel.phase == Phase::Seeking => {
+                silent.min((since + KEY_FRAME_WAIT, Loss::NoKeyFrame))
+            }
+            _ => silent,
+        }
+    }
+
+    /// When the connection that writes, or wrote, has to be looked at.
+    fn kept_due(&self, kept: &Upstream) -> Option<Time> {
+        match self.channel.phase {
+            Phase::Live => Some(
+                self.last_media().map_or(self.channel.live, |last| last.max(self.channel.live))
+                    + self.channel.settings.no_input_timeout,
+            ),
+            // A silent one is kept for as long as it takes; one that sends what nobody can start with is not.
+            _ if !kept.wrote => kept.since.map(|since| since + KEY_FRAME_WAIT),
+            _ => None,
+        }
+    }
+
+    fn judge_beside(&mut self) {
+        let Some(beside) = self.channel.beside else { return };
+        let (at, loss) = self.due(&beside);
+        if self.cx.now < at {
+            return;
+        }
+        if loss == Loss::Silent && self.channel.phase == Phase::Seeking && self.channel.kept.is_none() {
+            // Connected and silent is better than nothing: it may begin to send at any moment.
+            self.channel.kept = self.channel.beside.take();
+            return self.fall_silent(beside.index, beside.last);
+        }
+        self.lose(beside.source, loss, Origin::Given);
+    }
+
+    fn judge_kept(&mut self) {
+        let Some(kept) = self.channel.kept else { return };
+        if self.kept_due(&kept).is_none_or(|at| self.cx.now < at) {
+            return;
+        }
+        if self.channel.phase != Phase::Live {
+            return self.lose(kept.source, Loss::NoKeyFrame, Origin::Given);
+        }
+        let last = self.last_media();
+        self.fall(kept.index);
+        if let Some(kept) = &mut self.channel.kept {
+            (kept.since, kept.last) = (None, last);
+        }
+        self.fall_silent(kept.index, last);
+    }
+
+    fn fall_silent(&mut self, index: usize, last: Option<Time>) {
+        self.channel.counts.silences += 1;
+        let silent = last.map(|last| self.cx.now.since(last).as_micros() as u64);
+        let note = Note::ChannelSilent { channel: self.id, index: index as u32, silent };
+        self.cx.out.push_back(Output::Note(note));
+    }
+
+    /// Media is wanted: tries what may be tried.
+    fn seek(&mut self) {
+        if self.channel.beside.is_some() || !self.is_wanted() {
+            return;
+        }
+        let (now, spacing) = (self.cx.now, self.channel.settings.no_input_timeout);
+        match self.channel.round.next(now, spacing) {
+            Next::Open(index) => self.open(index),
+            Next::At(at) => self.channel.round.next = at,
+            Next::Over => {
+                let from = self
+                    .channel
+                    .kept
+                    .map_or(0, |kept| (kept.index + 1) % self.channel.settings.sources.max(1) as usize);
+                let chance = self.chance();
+                let Channel { round, settings, .. } = &mut *self.channel;
+                if !round.over(now, from, settings, chance) {
+                    self.end(ViewerEnd::NoSource);
+                } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
+                    self.answer_held(RefuseReason::NoSource);
+                }
+            }
+        }
+    }
+
+    /// Which earlier origin is to be looked at, and when.
+    fn probe_due(&self) -> Option<(Time, usize)> {
+        let channel = &*self.channel;
+        let kept =
+            channel.kept.filter(|kept| kept.index > 0 && channel.settings.failback && channel.beside.is_none())?;
+        if !self.is_wanted() {
+            return None;
+        }
+        let index = channel.probed % kept.index;
+        Some((channel.probe.max(channel.round.ready(index, channel.settings.no_input_timeout)), index))
+    }
+
+    /// Media flows: looks whether an earlier origin is back.
+    fn look_back(&mut self) {
+        if let Some((_, index)) = self.probe_due().filter(|(at, _)| self.cx.now >= *at) {
+            self.channel.probed = index + 1;
+            self.open(index);
+        }
+    }
+
+    fn open(&mut self, index: usize) {
+        let opened = self.cx.now;
+        self.channel.round.open(opened, index);
+        self.channel.counts.opens += 1;
+        let (channel, source) = (self.id, self.sources.insert(self.id));
+        let upstream = Upstream { source, index, opened, agreed: None, since: None, last: None, wrote: false };
+        self.channel.beside = Some(upstream);
+        let index = index as u32;
+        self.cx.out.push_back(Output::Open { source, channel, index });
+        self.cx.out.push_back(Output::Note(Note::SourceOpening { channel, index, source }));
+    }
+
+    /// Ends everybody: the channel's origins have come to their end.
+    fn end(&mut self, reason: ViewerEnd) {
+        self.channel.grace = None;
+        self.cx.feeds.end_all(self.cx.now, self.channel.feed, reason, self.cx.out);
+        self.answer_held(RefuseReason::NoSource);
+        self.cx.out.push_back(Output::Note(Note::ChannelEnded { channel: self.id, reason }));
+        if reason == ViewerEnd::Ended {
+            // Where it is pulled without viewers too, it goes on to be asked for, as after any round in vain.
+            let chance = self.chance();
+            let Channel { round, settings, .. } = &mut *self.channel;
+            if round.over(self.cx.now, 0, settings, chance) && !settings.on_demand {
+                return;
+            }
+        }
+        self.close_all();
+        self.channel.phase = Phase::Ended;
+    }
+
+    fn close_all(&mut self) {
+        for upstream in [self.channel.kept.take(), self.channel.beside.take()].into_iter().flatten() {
+            self.close(upstream);
+        }
+        self.cx.feeds.assign(self.channel.feed, None);
+        self.cx.feeds.clear(self.channel.feed);
+    }
+
+    fn close(&mut self, upstream: Upstream) {
+        self.sources.remove(upstream.source);
+        self.cx.out.push_back(Output::Close { source: upstream.source });
+    }
+
+    fn answer_held(&mut self, reason: RefuseReason) {
+        for (_, request) in mem::take(&mut self.channel.held) {
+            self.claims.remove(&request);
+            self.channel.asked = self.cx.now;
+            self.refuse(request, reason);
+        }
+    }
+
+    fn refuse(&mut self, request: RequestId, reason: RefuseReason) {
+        self.cx.out.push_back(Output::Refuse { request, reason });
+    }
+
+    fn chance(&mut self) -> u32 {
+        let [a, b, c, d, ..] = self.cx.env.entropy();
+        u32::from_le_bytes([a, b, c, d])
+    }
+}
+
+/// Who ends a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// It is gone already.
+    Gone,
+    /// We give it up.
+    Given,
+}

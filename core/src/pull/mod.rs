@@ -1,0 +1,180 @@
+//! From which origin does a channel come, and what when it does not?
+//!
+//! A channel is pulled while somebody wants it, from one origin at a time into one feed. At most two connections are open: the
+//! one whose media goes into the feed, or last did, and one beside it that may take over. Rules: spec pull §2 (silence), §3
+//! (states), §7 (invariants).
+
+mod channel;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+pub use channel::{ChannelCounts, ChannelState, Phase};
+
+use crate::config::Config;
+use crate::id::Table;
+use crate::input::{ChannelId, FeedId, Loss, Output, RefuseReason, RequestId, SourceId, SourceKind};
+use crate::publish::Context;
+use crate::time::{Time, Timers};
+use channel::{Channel, Turn};
+
+/// The pull room.
+#[derive(Debug)]
+pub struct Pull {
+    channels: Vec<Channel>,
+    /// The feed of each channel, ascending.
+    feeds: Vec<FeedId>,
+    /// The channel of each source that is open.
+    sources: Table<SourceKind, ChannelId>,
+    /// Whoever is held for first media, and until when.
+    claims: BTreeMap<RequestId, (ChannelId, Time)>,
+    timers: Timers<ChannelId>,
+    draining: bool,
+    stale: u64,
+}
+
+impl Pull {
+    /// Channels of which none is pulled yet; `open_feed` makes the feed of each.
+    pub(crate) fn new(config: &Config, mut open_feed: impl FnMut() -> FeedId) -> Self {
+        let mut timers = Timers::default();
+        let channels: Vec<Channel> = config
+            .channels
+            .iter()
+            .enumerate()
+            .map(|(index, settings)| {
+                let mut channel = Channel::new(settings.clone(), open_feed());
+                if !settings.on_demand {
+                    timers.set(ChannelId(index as u32), &mut channel.armed, Time::ZERO);
+                }
+                channel
+            })
+            .collect();
+        let feeds: Vec<FeedId> = channels.iter().map(|channel| channel.feed).collect();
+        debug_assert!(feeds.is_sorted(), "a channel is found by its feed");
+        let (sources, claims) = (Table::default(), BTreeMap::new());
+        Pull { channels, feeds, sources, claims, timers, draining: false, stale: 0 }
+    }
+
+    /// The channel that is pulled into this feed.
+    pub fn channel_of(&self, feed: FeedId) -> Option<ChannelId> {
+        self.feeds.binary_search(&feed).ok().map(|place| ChannelId(place as u32))
+    }
+
+    /// The feed of a channel.
+    pub fn feed_of(&self, channel: ChannelId) -> Option<FeedId> {
+        self.feeds.get(channel.0 as usize).copied()
+    }
+
+    /// A channel as it stands.
+    pub fn state(&self, channel: ChannelId) -> Option<ChannelState<'_>> {
+        self.channels.get(channel.0 as usize).map(Channel::state)
+    }
+
+    /// All channels as they stand, in the order of the configuration.
+    pub fn states(&self) -> impl Iterator<Item = ChannelState<'_>> {
+        self.channels.iter().map(Channel::state)
+    }
+
+    /// How many sources are open, over all channels.
+    pub fn source_count(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// How many requests are held for first media.
+    pub fn held(&self) -> usize {
+        self.claims.len()
+    }
+
+    /// How many deadlines are armed.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// How many inputs came too late, or named what never was.
+    pub fn stale(&self) -> u64 {
+        self.stale
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.timers.deadline()
+    }
+
+    /// Whether media that comes now from `source`, which does not write into its channel's feed, makes it write.
+    pub(crate) fn takes(&self, now: Time, source: SourceId, random_access: bool) -> bool {
+        let channel = self.sources.get(source).and_then(|channel| self.channels.get(channel.0 as usize));
+        channel.is_some_and(|channel| channel.takes(now, source, random_access))
+    }
+
+    /// Somebody wants to watch a channel: joins its feed, or is held for first media, or refused.
+    pub(crate) fn join(&mut self, cx: &mut Context<'_>, request: RequestId, channel: ChannelId) {
+        if self.claims.contains_key(&request) {
+            self.stale += 1;
+        } else if self.draining {
+            cx.out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
+        } else {
+            self.turn(cx, channel, |turn| turn.join(request));
+        }
+    }
+
+    /// The client of a held request went away. Whether there is one.
+    pub(crate) fn hangup(&mut self, cx: &mut Context<'_>, request: RequestId) -> bool {
+        let Some((channel, _)) = self.claims.get(&request).copied() else { return false };
+        self.turn(cx, channel, |turn| turn.hangup(request));
+        true
+    }
+
+    /// The source's handshake is over.
+    pub(crate) fn opened(&mut self, cx: &mut Context<'_>, source: SourceId) {
+        self.of_source(cx, source, |turn| turn.opened(source));
+    }
+
+    /// Media came from a source that does not write into its channel's feed; from now on it may.
+    pub(crate) fn arrived(&mut self, cx: &mut Context<'_>, source: SourceId, random_access: bool) {
+        self.of_source(cx, source, |turn| turn.arrived(source, random_access));
+    }
+
+    /// The source is of no more use.
+    pub(crate) fn lost(&mut self, cx: &mut Context<'_>, source: SourceId, loss: Loss) {
+        self.of_source(cx, source, |turn| turn.lost(source, loss));
+    }
+
+    /// Nobody new comes in; every source is closed. Viewers end with their feeds.
+    pub(crate) fn drain(&mut self, cx: &mut Context<'_>) {
+        self.draining = true;
+        for channel in 0..self.channels.len() as u32 {
+            self.turn(cx, ChannelId(channel), |turn| turn.drain());
+        }
+    }
+
+    /// Runs every deadline that is due.
+    pub(crate) fn tick(&mut self, cx: &mut Context<'_>) {
+        while let Some(id) = self.timers.expired(cx.now) {
+            if let Some(channel) = self.channels.get_mut(id.0 as usize) {
+                channel.armed = Time::NEVER;
+            }
+            self.turn(cx, id, |_| ());
+        }
+    }
+
+    fn of_source(&mut self, cx: &mut Context<'_>, source: SourceId, act: impl FnOnce(&mut Turn<'_, '_>)) {
+        match self.sources.get(source).copied() {
+            Some(channel) => self.turn(cx, channel, act),
+            None => self.stale += 1,
+        }
+    }
+
+    /// Something happens to a channel; then whatever follows from that and from the time.
+    fn turn(&mut self, cx: &mut Context<'_>, id: ChannelId, act: impl FnOnce(&mut Turn<'_, '_>)) {
+        let Some(channel) = self.channels.get_mut(id.0 as usize) else { return };
+        let mut turn = Turn { cx, id, channel, sources: &mut self.sources, claims: &mut self.claims };
+        act(&mut turn);
+        if !self.draining {
+            turn.settle();
+        }
+        let at = turn.deadline();
+        self.timers.set(id, &mut channel.armed, at);
+    }
+}

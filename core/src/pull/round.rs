@@ -1,0 +1,124 @@
+//! Which origin is tried next, and when.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::config::Channel;
+use crate::time::Time;
+
+/// One attempt at each origin of a channel, and the pauses between such rounds.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// Where in the list it began.
+    from: usize,
+    /// Which origins had their turn.
+    tried: Vec<bool>,
+    /// When each was last opened: no origin is asked twice within `no_input_timeout`.
+    opened: Vec<Option<Time>>,
+    /// How many rounds in a row came to nothing since somebody wanted the channel.
+    failed: u32,
+    /// How many pauses were made in a row.
+    pauses: u32,
+    /// When the next attempt may be made.
+    pub(super) next: Time,
+}
+
+/// What a round has to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Try this origin now.
+    Open(usize),
+    /// Not before then.
+    At(Time),
+    /// Every origin had its turn.
+    Over,
+}
+
+impl Round {
+    pub fn new(sources: usize) -> Self {
+        Round {
+            from: 0,
+            tried: vec![false; sources],
+            opened: vec![None; sources],
+            failed: 0,
+            pauses: 0,
+            next: Time::ZERO,
+        }
+    }
+
+    /// Forgets everything.
+    pub fn reset(&mut self) {
+        *self = Round::new(self.tried.len());
+    }
+
+    /// Somebody wants a channel that had come to its end: origins are tried anew, but no more often for that.
+    pub fn restart(&mut self, now: Time) {
+        self.again(0);
+        (self.failed, self.next) = (0, now);
+    }
+
+    /// The origin at `lost` is out: the others have their turn at once. `stable` is whether it had been a success.
+    pub fn after(&mut self, now: Time, lost: usize, stable: bool) {
+        if stable {
+            self.again(lost);
+            (self.failed, self.pauses) = (0, 0);
+        }
+        self.from = (lost + 1) % self.tried.len();
+        self.tried[lost] = true;
+        self.next = now;
+    }
+
+    pub fn next(&self, now: Time, spacing: Duration) -> Next {
+        if now < self.next {
+            return Next::At(self.next);
+        }
+        let count = self.tried.len();
+        let untried = (0..count).map(|step| (self.from + step) % count).filter(|index| !self.tried[*index]);
+        let ready = |index: usize| self.opened[index].map_or(now, |opened| now.max(opened + spacing));
+        match untried.map(|index| (ready(index), index)).min_by_key(|(ready, _)| *ready) {
+            None => Next::Over,
+            Some((ready, index)) if ready <= now => Next::Open(index),
+            Some((ready, _)) => Next::At(ready),
+        }
+    }
+
+    /// When this origin may be asked again.
+    pub fn ready(&self, index: usize, spacing: Duration) -> Time {
+        self.opened[index].map_or(Time::ZERO, |opened| opened + spacing)
+    }
+
+    /// The origin is asked now.
+    pub fn open(&mut self, now: Time, index: usize) {
+        self.tried[index] = true;
+        self.opened[index] = Some(now);
+    }
+
+    /// When any origin was last asked.
+    pub fn last_open(&self) -> Option<Time> {
+        self.opened.iter().copied().max().flatten()
+    }
+
+    /// Every origin had its turn in vain: pauses, then begins again at `from`. Whether it may.
+    pub fn over(&mut self, now: Time, from: usize, settings: &Channel, chance: u32) -> bool {
+        self.again(from);
+        self.failed = self.failed.saturating_add(1);
+        self.next = now + pause(settings.no_input_timeout, settings.retry_backoff_max, self.pauses, chance);
+        self.pauses = self.pauses.saturating_add(1);
+        settings.retries.is_none_or(|retries| self.failed <= retries)
+    }
+
+    fn again(&mut self, from: usize) {
+        self.from = from;
+        self.tried.fill(false);
+    }
+}
+
+/// `first`, doubled `times` times up to `longest`, give or take a fifth by `chance`; where both are equal, exactly that.
+pub(super) fn pause(first: Duration, longest: Duration, times: u32, chance: u32) -> Duration {
+    if longest <= first {
+        return first;
+    }
+    let pause = first.saturating_mul(1_u32.checked_shl(times.min(31)).unwrap_or(u32::MAX)).min(longest);
+    pause.saturating_mul(800 + chance % 401) / 1000
+}

@@ -1,0 +1,639 @@
+//! The rules of pulling in simulated time. Cases are named after what people reported (P1 …).
+
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use bytes::Bytes;
+
+use super::Phase;
+use crate::config::{Channel, Config};
+use crate::edge::Edge;
+use crate::input::{
+    ChannelId, Env, Evidence, FeedId, Input, Loss, Note, Output, RefuseReason, RequestId, SessionId, SourceId, Switch,
+    ViewerEnd, ViewerId, Writer,
+};
+use crate::time::Time;
+
+/// What an origin does with whoever asks it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Origin {
+    /// Says this after so many ms.
+    Fails(Loss, u64),
+    /// Takes the connection and says nothing.
+    Mute,
+    /// Agrees after 10 ms and sends nothing.
+    Silent,
+    /// Agrees after 10 ms and sends, a key frame each second, the first after 200 ms.
+    Good,
+    /// As `Good`, but without any key frame.
+    Keyless,
+    /// As `Good` for so many ms, then ends in this way.
+    Plays(u64, Loss),
+    /// As `Silent`, and ends in this way so many ms after it was asked.
+    Stalls(u64, Loss),
+}
+
+struct Connection {
+    index: usize,
+    opened: u64,
+    agreed: bool,
+    /// It does what its origin did when it was opened, but for silence.
+    origin: Origin,
+}
+
+struct Outside(u8);
+
+impl Env for Outside {
+    fn activity(&mut self, _session: SessionId) -> Evidence {
+        Evidence::default()
+    }
+
+    fn entropy(&mut self) -> [u8; 16] {
+        self.0 = self.0.wrapping_mul(5).wrapping_add(113);
+        [self.0; 16]
+    }
+}
+
+/// What became of a request to watch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Joined(ViewerId, u64),
+    Refused(RefuseReason, u64),
+}
+
+struct Stage {
+    edge: Edge,
+    outside: Outside,
+    now: u64,
+    feed: FeedId,
+    origins: Vec<Origin>,
+    /// Origins whose connections stand and send nothing at present.
+    muted: Vec<bool>,
+    connections: BTreeMap<SourceId, Connection>,
+    opens: Vec<(usize, u64)>,
+    fates: BTreeMap<u64, Fate>,
+    ended: Vec<(ViewerId, ViewerEnd, u64)>,
+    notes: Vec<(Note, u64)>,
+    requests: u64,
+    /// When media went into the feed, and from which origin.
+    media: Vec<(usize, u64)>,
+}
+
+const STEP: u64 = 20;
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn ms(ms: u64) -> Time {
+    Time::from_micros(ms * 1000)
+}
+
+impl Stage {
+    fn new(settings: Channel, origins: &[Origin]) -> Self {
+        let channel = Channel { sources: origins.len() as u32, ..settings };
+        let edge = Edge::new(Config { channels: vec![channel], ..Config::default() });
+        let feed = edge.pull().feed_of(ChannelId(0)).unwrap();
+        Stage {
+            edge,
+            outside: Outside(1),
+            now: 0,
+            feed,
+            origins: origins.to_vec(),
+            muted: vec![false; origins.len()],
+            connections: BTreeMap::new(),
+            opens: Vec::new(),
+            fates: BTreeMap::new(),
+            ended: Vec::new(),
+            notes: Vec::new(),
+            requests: 0,
+            media: Vec::new(),
+        }
+    }
+
+    fn of(origins: &[Origin]) -> Self {
+        Stage::new(Channel::default(), origins)
+    }
+
+    fn input(&mut self, input: Input) {
+        self.edge.handle(ms(self.now), input, &mut self.outside);
+        while let Some(output) = self.edge.poll() {
+            match output {
+                Output::Open { source, index, .. } => {
+                    let index = index as usize;
+                    self.opens.push((index, self.now));
+                    let origin = self.origins[index];
+                    let connection = Connection { index, opened: self.now, agreed: false, origin };
+                    self.connections.insert(source, connection);
+                }
+                Output::Close { source } => assert!(self.connections.remove(&source).is_some(), "closed twice"),
+                Output::Joined { request, viewer } => {
+                    self.fates.insert(request.0, Fate::Joined(viewer, self.now));
+                }
+                Output::Refuse { request, reason } => {
+                    assert!(self.fates.insert(request.0, Fate::Refused(reason, self.now)).is_none(), "answered twice");
+                }
+                Output::ViewerEnd { viewer, reason } => self.ended.push((viewer, reason, self.now)),
+                Output::Note(note) => self.notes.push((note, self.now)),
+                _ => {}
+            }
+        }
+        assert!(self.connections.len() <= 2, "two connections a channel at most");
+        assert_eq!(self.edge.pull().source_count(), self.connections.len());
+    }
+
+    fn join(&mut self) -> u64 {
+        self.requests += 1;
+        self.input(Input::Join { request: RequestId(self.requests), feed: self.feed });
+        self.requests
+    }
+
+    fn fate(&self, request: u64) -> Option<Fate> {
+        self.fates.get(&request).copied()
+    }
+
+    /// A viewer that is let in.
+    fn viewer(&mut self) -> ViewerId {
+        let request = self.join();
+        let until = self.now + 15_000;
+        while self.fate(request).is_none() && self.now < until {
+            self.run(STEP);
+        }
+        match self.fate(request) {
+            Some(Fate::Joined(viewer, _)) => viewer,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn leave(&mut self, viewer: ViewerId) {
+        self.input(Input::Leave { viewer });
+    }
+
+    fn lose(&mut self, index: usize, loss: Loss) {
+        let sources: Vec<SourceId> = self.of_origin(index);
+        for source in sources {
+            self.connections.remove(&source);
+            self.input(Input::Lost { source, loss });
+        }
+    }
+
+    fn of_origin(&self, index: usize) -> Vec<SourceId> {
+        self.connections.iter().filter(|(_, each)| each.index == index).map(|(source, _)| *source).collect()
+    }
+
+    /// Time passes.
+    fn run(&mut self, span: u64) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now += STEP;
+            while self.edge.deadline().is_some_and(|at| at <= ms(self.now)) {
+                self.input(Input::Tick);
+            }
+            let sources: Vec<SourceId> = self.connections.keys().copied().collect();
+            for source in sources {
+                self.act(source);
+            }
+        }
+    }
+
+    fn act(&mut self, source: SourceId) {
+        let Some(connection) = self.connections.get_mut(&source) else { return };
+        let (index, age) = (connection.index, self.now - connection.opened);
+        let gone = match connection.origin {
+            Origin::Fails(loss, after) | Origin::Plays(after, loss) | Origin::Stalls(after, loss) => {
+                (age >= after).then_some(loss)
+            }
+            _ => None,
+        };
+        if let Some(loss) = gone {
+            self.connections.remove(&source);
+            return self.input(Input::Lost { source, loss });
+        }
+        let origin = connection.origin;
+        if matches!(origin, Origin::Fails(..) | Origin::Mute) {
+            return;
+        }
+        if !core::mem::replace(&mut connection.agreed, true) {
+            return self.input(Input::Opened { source });
+        }
+        if self.muted[index] || matches!(origin, Origin::Silent | Origin::Stalls(..)) {
+            return;
+        }
+        let key = origin != Origin::Keyless && age % 1000 == 200;
+        let from = Writer::Source(source);
+        if self.edge.takes(ms(self.now), self.feed, from, key) {
+            let data = Bytes::from_static(&[0x47; 188]);
+            self.media.push((index, self.now));
+            self.input(Input::Media { feed: self.feed, from, data, random_access: key.then_some(0) });
+            assert_eq!(self.edge.feeds().ignored(), 0, "what is taken goes in");
+        } else {
+            self.input(Input::Arrived { source });
+        }
+    }
+
+    fn phase(&self) -> Phase {
+        self.edge.pull().state(ChannelId(0)).unwrap().phase
+    }
+
+    fn opens_of(&self, index: usize) -> Vec<u64> {
+        self.opens.iter().filter(|(own, _)| *own == index).map(|(_, at)| *at).collect()
+    }
+
+    fn noted(&self, wanted: impl Fn(&Note) -> bool) -> usize {
+        self.notes.iter().filter(|(note, _)| wanted(note)).count()
+    }
+
+    /// The longest time without media in the feed from `from` to `to`.
+    fn gap(&self, from: u64, to: u64) -> u64 {
+        let mut last = from;
+        let times = self.media.iter().map(|(_, at)| *at).filter(|at| (from..=to).contains(at)).chain([to]);
+        times.fold(0, |gap, at| gap.max(at - core::mem::replace(&mut last, at)))
+    }
+
+    /// No origin was asked twice within `no_input_timeout`.
+    fn is_patient(&self) {
+        for index in 0..self.origins.len() {
+            let opens = self.opens_of(index);
+            assert!(opens.windows(2).all(|pair| pair[1] - pair[0] >= 3_000), "origin {index} at {opens:?}");
+        }
+    }
+}
+
+#[test]
+fn a_channel_is_pulled_when_somebody_wants_it_and_left_when_nobody_does() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.run(5_000);
+    assert_eq!((stage.opens.len(), stage.phase()), (0, Phase::Off));
+    let viewer = stage.viewer();
+    assert_eq!(stage.phase(), Phase::Live);
+    stage.run(100_000);
+    stage.leave(viewer);
+    stage.run(59_000);
+    assert_eq!(stage.phase(), Phase::Live, "it is kept for idle_timeout");
+    stage.run(2_000);
+    assert_eq!((stage.phase(), stage.connections.len(), stage.opens.len()), (Phase::Off, 0, 1));
+    assert_eq!((stage.edge.pull().timer_count(), stage.edge.feeds().status(ms(0), stage.feed).unwrap().span), (0, 0));
+    assert_eq!(stage.noted(|note| matches!(note, Note::ChannelOff { .. })), 1);
+}
+
+#[test]
+fn p1_a_silent_origin_is_asked_three_times_in_twenty_seconds() {
+    let mut stage = Stage::of(&[Origin::Silent]);
+    let request = stage.join();
+    stage.run(20_000);
+    assert!(stage.opens.len() <= 3, "{:?}", stage.opens);
+    assert_eq!(stage.fate(request), Some(Fate::Refused(RefuseReason::StartTimeout, 10_000)));
+    stage.is_patient();
+}
+
+#[test]
+fn p1_silence_after_media_is_told_once_with_its_true_length() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.viewer();
+    stage.run(4_000);
+    let last = stage.media.last().unwrap().1;
+    stage.muted[0] = true;
+    stage.run(20_000);
+    assert!(stage.opens.len() <= 3, "{:?}", stage.opens);
+    let told: Vec<u64> = stage
+        .notes
+        .iter()
+        .filter_map(|(note, at)| match note {
+            Note::ChannelSilent { silent, .. } => {
+                assert_eq!(silent.unwrap(), (at - last) * 1000);
+                Some(*at)
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told.len(), 1);
+    assert!(told[0] - last <= 3_000 + STEP);
+    stage.is_patient();
+}
+
+#[test]
+fn p3_media_on_the_kept_connection_is_passed_on_at_once() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    let viewer = stage.viewer();
+    stage.run(4_000);
+    stage.muted[0] = true;
+    stage.run(20_000);
+    let (opens, kept) = (stage.opens.len(), stage.of_origin(0)[0]);
+    stage.muted[0] = false;
+    let back = stage.now;
+    stage.run(100);
+    assert_eq!((stage.gap(back, stage.now) <= 2 * STEP, stage.opens.len()), (true, opens));
+    assert_eq!(stage.of_origin(0), [kept], "the attempt beside it is dropped");
+    assert_eq!(stage.noted(|note| matches!(note, Note::ChannelBack { gap, .. } if *gap >= 20_000_000)), 1);
+    assert!(stage.ended.iter().all(|(ended, ..)| *ended != viewer));
+}
+
+#[test]
+fn p3_an_origin_that_never_sent_is_kept_too() {
+    let mut stage = Stage::new(Channel { start_timeout: seconds(30), ..Channel::default() }, &[Origin::Good]);
+    stage.muted[0] = true;
+    let request = stage.join();
+    stage.run(20_000);
+    let opens = stage.opens.len();
+    stage.muted[0] = false;
+    stage.run(1_100);
+    assert!(matches!(stage.fate(request), Some(Fate::Joined(..))), "at its first key frame");
+    assert_eq!(stage.opens.len(), opens);
+}
+
+#[test]
+fn p8_the_next_origin_is_tried_at_once() {
+    let origins = [Origin::Fails(Loss::Unreachable, 20), Origin::Fails(Loss::NotFound, 20), Origin::Good];
+    let mut stage = Stage::of(&origins);
+    let request = stage.join();
+    stage.run(400);
+    assert_eq!(stage.opens, [(0, 0), (1, 20), (2, 40)]);
+    assert!(matches!(stage.fate(request), Some(Fate::Joined(_, 240))), "{:?}", stage.fate(request));
+}
+
+#[test]
+fn p9_a_pause_shorter_than_the_timeout_is_nothing() {
+    let mut stage = Stage::new(Channel { no_input_timeout: seconds(10), ..Channel::default() }, &[Origin::Good]);
+    stage.viewer();
+    stage.run(4_000);
+    stage.muted[0] = true;
+    stage.run(4_000);
+    stage.muted[0] = false;
+    stage.run(4_000);
+    assert_eq!((stage.opens.len(), stage.noted(|note| matches!(note, Note::ChannelSilent { .. }))), (1, 0));
+}
+
+#[test]
+fn p10_there_is_no_window_in_which_a_channel_is_being_left() {
+    for pause in [20, 100, 1_000, 2_900, 59_000, 61_000] {
+        let mut stage = Stage::of(&[Origin::Good]);
+        let viewer = stage.viewer();
+        stage.run(2_000);
+        stage.leave(viewer);
+        stage.run(pause);
+        stage.viewer();
+        assert_eq!(stage.opens.len(), if pause > 60_000 { 2 } else { 1 }, "{pause}");
+    }
+}
+
+#[test]
+fn p12_a_black_hole_costs_the_timeout_a_handshake_and_a_key_frame() {
+    let mut stage = Stage::of(&[Origin::Good, Origin::Good]);
+    stage.viewer();
+    stage.run(4_000);
+    stage.muted[0] = true;
+    let hole = stage.now;
+    stage.run(6_000);
+    assert!(stage.gap(hole, stage.now) <= 3_000 + 1_000 + 3 * STEP, "{}", stage.gap(hole, stage.now));
+    assert_eq!(stage.media.last().unwrap().0, 1);
+    assert_eq!(stage.of_origin(0).len(), 0, "the old one is closed when the new one takes over");
+    assert!(stage.ended.is_empty());
+}
+
+#[test]
+fn p13_a_refusal_is_answered_at_once() {
+    for retries in [None, Some(0)] {
+        let mut stage = Stage::new(Channel { retries, ..Channel::default() }, &[Origin::Fails(Loss::Refused, 20)]);
+        let request = stage.join();
+        stage.run(1_000);
+        assert_eq!(stage.fate(request), Some(Fate::Refused(RefuseReason::NoSource, 20)));
+        let again = stage.join();
+        assert_eq!(stage.fate(again), Some(Fate::Refused(RefuseReason::NoSource, 1_000)), "from memory");
+        assert_eq!(stage.opens.len(), 1);
+        stage.run(3_000);
+        stage.join();
+        assert_eq!(stage.opens.len(), 2, "the memory is as long as the pause");
+    }
+}
+
+#[test]
+fn p14_an_origin_that_resets_each_time_is_asked_ever_less_often() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    let viewer = stage.viewer();
+    stage.run(6_000);
+    stage.origins[0] = Origin::Fails(Loss::Reset, 20);
+    stage.lose(0, Loss::Reset);
+    let from = stage.opens.len();
+    stage.run(50_000);
+    let opens = &stage.opens[from..];
+    assert!((3..=5).contains(&opens.len()), "{opens:?}");
+    let pauses: Vec<u64> = opens.windows(2).map(|pair| pair[1].1 - pair[0].1).collect();
+    assert!(pauses.windows(2).all(|pair| pair[1] > pair[0] * 5 / 4), "{pauses:?}");
+    assert!(stage.ended.is_empty(), "{viewer} waits");
+    stage.is_patient();
+}
+
+#[test]
+fn p15_many_viewers_share_one_attempt_and_its_result() {
+    for origin in [Origin::Good, Origin::Fails(Loss::NotFound, 100)] {
+        let mut stage = Stage::of(&[origin]);
+        let requests: Vec<u64> = (0..100).map(|_| stage.join()).collect();
+        stage.run(1_000);
+        assert_eq!(stage.opens.len(), 1);
+        for request in requests {
+            match stage.fate(request).unwrap() {
+                Fate::Joined(..) => assert_eq!(origin, Origin::Good),
+                Fate::Refused(reason, at) => assert_eq!((reason, at), (RefuseReason::NoSource, 100)),
+            }
+        }
+        assert_eq!(stage.edge.pull().held(), 0);
+    }
+}
+
+#[test]
+fn p16_a_success_that_is_too_short_is_none() {
+    let mut stage = Stage::of(&[Origin::Plays(2_000, Loss::Reset), Origin::Good]);
+    stage.viewer();
+    stage.run(60_000);
+    let settled = stage.media.iter().position(|(index, _)| *index == 1).unwrap();
+    assert!(stage.media[settled..].iter().all(|(index, _)| *index == 1), "it never goes back");
+    assert!(stage.opens_of(0).len() <= 6, "{:?}", stage.opens_of(0));
+    stage.is_patient();
+}
+
+#[test]
+fn p16_alone_it_is_asked_ever_less_often() {
+    let mut stage = Stage::of(&[Origin::Plays(2_000, Loss::Reset)]);
+    stage.viewer();
+    stage.run(60_000);
+    assert!(stage.opens.len() <= 6, "{:?}", stage.opens);
+}
+
+#[test]
+fn p17_a_primary_that_is_silent_never_takes_over() {
+    let mut stage = Stage::of(&[Origin::Silent, Origin::Good]);
+    stage.viewer();
+    stage.run(60_000);
+    assert!(stage.media.iter().all(|(index, _)| *index == 1));
+    assert_eq!(stage.noted(|note| matches!(note, Note::ChannelSwitched { .. })), 0);
+    assert!(stage.opens_of(0).len() <= 7, "{:?}", stage.opens_of(0));
+    assert!(stage.gap(10_000, 60_000) <= STEP);
+    stage.is_patient();
+}
+
+#[test]
+fn a_primary_that_is_back_takes_over_when_it_has_shown_that_it_works() {
+    let mut stage = Stage::of(&[Origin::Fails(Loss::Unreachable, 20), Origin::Good]);
+    let viewer = stage.viewer();
+    stage.run(4_000);
+    assert_eq!(stage.media.last().unwrap().0, 1);
+    stage.origins[0] = Origin::Good;
+    stage.run(20_000);
+    let first = stage.media.iter().find(|(index, _)| *index == 0).unwrap().1;
+    let opened = *stage.opens_of(0).last().unwrap();
+    assert!(first - opened >= 5_000 && first - opened <= 6_500, "{opened} {first}");
+    assert!(stage.gap(1_000, stage.now) <= STEP, "nobody notices");
+    assert_eq!(stage.connections.len(), 1);
+    assert!(stage.ended.iter().all(|(ended, ..)| *ended != viewer));
+    let failback = |note: &Note| matches!(note, Note::ChannelSwitched { why: Switch::Failback, index: 0, .. });
+    assert_eq!(stage.noted(failback), 1);
+    let mut stays = Stage::new(Channel { failback: false, ..Channel::default() }, &[Origin::Good, Origin::Good]);
+    stays.origins[0] = Origin::Fails(Loss::Unreachable, 20);
+    stays.viewer();
+    stays.origins[0] = Origin::Good;
+    stays.run(60_000);
+    assert_eq!(stays.opens_of(0).len(), 1);
+}
+
+#[test]
+fn p18_p19_p11_whoever_waits_is_answered_by_start_timeout() {
+    for origin in [Origin::Stalls(5_000, Loss::Ended), Origin::Mute, Origin::Silent, Origin::Keyless] {
+        let mut stage = Stage::of(&[origin]);
+        let request = stage.join();
+        stage.run(10_000);
+        assert!(matches!(stage.fate(request), Some(Fate::Refused(..))), "{origin:?} {:?}", stage.fate(request));
+        stage.run(120_000);
+        assert_eq!((stage.connections.len(), stage.edge.pull().timer_count()), (0, 0), "{origin:?}");
+        assert!(stage.opens.len() <= 4, "{origin:?} {:?}", stage.opens);
+    }
+}
+
+#[test]
+fn p19_one_deadline_for_the_whole_handshake() {
+    let mut stage = Stage::of(&[Origin::Mute, Origin::Good]);
+    stage.join();
+    stage.run(5_000);
+    assert_eq!(stage.opens, [(0, 0), (1, 3_000)]);
+}
+
+#[test]
+fn p22_whoever_leaves_during_the_handshake_leaves_nothing() {
+    let mut stage = Stage::of(&[Origin::Mute]);
+    let (a, b) = (stage.join(), stage.join());
+    stage.run(100);
+    for request in [a, b] {
+        stage.input(Input::Hangup { request: RequestId(request) });
+    }
+    stage.run(65_000);
+    assert_eq!((stage.connections.len(), stage.edge.pull().held(), stage.edge.pull().timer_count()), (0, 0, 0));
+    assert!(stage.fates.is_empty());
+    assert_eq!(stage.opens.len(), 1, "nobody asks for nobody");
+}
+
+#[test]
+fn an_origin_that_ended_in_order_is_asked_again_for_a_while() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    let viewer = stage.viewer();
+    stage.run(10_000);
+    stage.origins[0] = Origin::Fails(Loss::NotFound, 20);
+    stage.lose(0, Loss::Ended);
+    let lost = stage.now;
+    stage.run(6_000);
+    assert_eq!(stage.ended, [(viewer, ViewerEnd::Ended, lost + 5_000)]);
+    assert_eq!((stage.phase(), stage.connections.len()), (Phase::Ended, 0));
+
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.viewer();
+    stage.run(10_000);
+    stage.lose(0, Loss::Ended);
+    stage.run(20_000);
+    assert!(stage.ended.is_empty(), "it began again");
+}
+
+#[test]
+fn retries_are_counted_in_rounds_and_their_end_is_remembered() {
+    for retries in 0..3 {
+        let settings = Channel { retries: Some(retries), ..Channel::default() };
+        let mut stage = Stage::new(settings, &[Origin::Good, Origin::Fails(Loss::Refused, 20)]);
+        let viewer = stage.viewer();
+        stage.run(10_000);
+        stage.origins[0] = Origin::Fails(Loss::Refused, 20);
+        stage.lose(0, Loss::Reset);
+        stage.run(60_000);
+        assert!(matches!(stage.ended[..], [(ended, ViewerEnd::NoSource, _)] if ended == viewer), "{retries}");
+        assert_eq!(stage.opens_of(0).len() as u32, 1 + retries);
+        assert_eq!(stage.phase(), Phase::Ended);
+    }
+}
+
+#[test]
+fn a_persistent_channel_is_pulled_without_viewers() {
+    let settings = Channel { on_demand: false, ..Channel::default() };
+    let mut stage = Stage::new(settings, &[Origin::Good, Origin::Good]);
+    stage.run(100_000);
+    assert_eq!((stage.phase(), stage.opens.len()), (Phase::Live, 1));
+    stage.origins[0] = Origin::Fails(Loss::Unreachable, 20);
+    stage.lose(0, Loss::Reset);
+    stage.run(3_000);
+    assert_eq!(stage.media.last().unwrap().0, 1, "failover is for it too");
+}
+
+#[test]
+fn a_viewer_of_a_channel_under_repair_joins_it() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.viewer();
+    stage.run(10_000);
+    stage.origins[0] = Origin::Fails(Loss::Reset, 20);
+    stage.lose(0, Loss::Reset);
+    stage.run(4_000);
+    let request = stage.join();
+    assert_eq!(stage.fate(request), None, "held");
+    stage.origins[0] = Origin::Good;
+    stage.run(9_000);
+    assert!(matches!(stage.fate(request), Some(Fate::Joined(..))), "{:?}", stage.fate(request));
+}
+
+#[test]
+fn what_comes_late_changes_nothing() {
+    let mut stage = Stage::of(&[Origin::Good, Origin::Good]);
+    stage.viewer();
+    stage.run(2_000);
+    let old = stage.of_origin(0)[0];
+    stage.lose(0, Loss::Reset);
+    stage.run(3_000);
+    let (phase, stale) = (stage.phase(), stage.edge.pull().stale());
+    for input in
+        [Input::Opened { source: old }, Input::Arrived { source: old }, Input::Lost { source: old, loss: Loss::Reset }]
+    {
+        stage.input(input);
+    }
+    let (feed, from) = (stage.feed, Writer::Source(old));
+    assert!(!stage.edge.takes(ms(stage.now), feed, from, true));
+    stage.input(Input::Media { feed, from, data: Bytes::from_static(&[0; 188]), random_access: Some(0) });
+    assert_eq!((stage.phase(), stage.edge.pull().stale(), stage.edge.feeds().ignored()), (phase, stale + 4, 1));
+}
+
+#[test]
+fn a_drain_closes_everything() {
+    let mut stage = Stage::of(&[Origin::Silent, Origin::Mute]);
+    let request = stage.join();
+    stage.run(4_000);
+    assert_eq!(stage.connections.len(), 2);
+    stage.input(Input::Drain);
+    assert_eq!(stage.fate(request), Some(Fate::Refused(RefuseReason::Draining, 4_000)));
+    assert_eq!((stage.connections.len(), stage.edge.pull().timer_count()), (0, 0));
+    let late = stage.join();
+    assert_eq!(stage.fate(late), Some(Fate::Refused(RefuseReason::Draining, 4_000)));
+}
+
+#[test]
+fn pauses_grow_twofold_to_their_limit_and_never_by_the_same_chance() {
+    let pause = |times, chance| super::round::pause(seconds(3), seconds(30), times, chance).as_millis();
+    assert_eq!([pause(0, 200), pause(1, 200), pause(2, 200), pause(3, 200)], [3_000, 6_000, 12_000, 24_000]);
+    assert_eq!([pause(4, 200), pause(40, 200), pause(u32::MAX, 200)], [30_000; 3]);
+    assert_eq!((pause(0, 0), pause(0, 400), pause(4, 400)), (2_400, 3_600, 36_000));
+    let fixed = super::round::pause(seconds(3), seconds(3), 7, 99);
+    assert_eq!(fixed, seconds(3), "equal limits are a fixed cadence");
+}
