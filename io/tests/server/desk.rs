@@ -26,6 +26,12 @@ pub const ANSWER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=g
 m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:wxyz\r\na=ice-pwd:9876543210abcdef012345\r\n\
 a=candidate:1 1 UDP 2015363327 127.0.0.1 40000 typ host\r\n";
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum MediaSide {
+    Works,
+    Hangs,
+}
+
 /// A server, its clients' sockets, and the media side.
 pub struct Desk {
     pub server: Server,
@@ -39,6 +45,8 @@ pub struct Desk {
     pub notes: Vec<Note>,
     /// Whether sockets take anything.
     pub writable: bool,
+    /// Whether the media side answers offers and takes sessions down.
+    pub media: MediaSide,
 }
 
 impl Desk {
@@ -58,6 +66,7 @@ impl Desk {
             commands: Vec::new(),
             notes: Vec::new(),
             writable: true,
+            media: MediaSide::Works,
         }
     }
 
@@ -99,12 +108,17 @@ impl Desk {
                 Action::Close(id) => self.closed.push(id),
                 Action::Media(MediaCommand::Start { session, activity, .. }) => {
                     self.sessions.insert(session, activity);
+                    if self.media == MediaSide::Hangs {
+                        continue;
+                    }
                     let answer = ANSWER.to_owned();
                     self.server.media(self.time(), MediaEvent::Answered { session, answer });
                 }
                 Action::Media(MediaCommand::Finish { session }) => {
                     self.finished.push(session);
-                    self.server.media(self.time(), MediaEvent::Gone { session });
+                    if self.media == MediaSide::Works {
+                        self.server.media(self.time(), MediaEvent::Gone { session });
+                    }
                 }
                 Action::Media(command) => self.commands.push(command),
                 Action::Note(note) => self.notes.push(note),
@@ -155,6 +169,12 @@ impl Desk {
         let answer = self.read(id);
         assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
         (*self.sessions.last_key_value().expect("a session").0, header(&answer, "Location").expect("Location"))
+    }
+
+    /// What `/metrics` says of one series.
+    pub fn metric(&mut self, series: &str) -> Option<u64> {
+        let page = self.ask("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+        page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
     }
 
     pub fn status(&mut self) -> serde_json::Value {

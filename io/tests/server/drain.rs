@@ -2,10 +2,10 @@
 
 use holdfast_core::input::Note;
 
-use crate::desk::{Desk, OFFER, post_request};
+use crate::desk::{Desk, MediaSide, OFFER, post_request};
 
 #[test]
-fn drain_ends_everybody_and_finishes_what_was_begun() {
+fn drain_ends_everybody_and_waits_for_no_rest_of_a_request() {
     let mut desk = Desk::simple();
     let (a, _) = desk.publish();
     desk.run_alive(&[a], 1_000);
@@ -23,12 +23,28 @@ fn drain_ends_everybody_and_finishes_what_was_begun() {
     assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("draining"), "{refused}");
     assert_eq!(desk.finished, [a]);
     assert!([viewer, held, idle].iter().all(|id| desk.closed.contains(id)));
-    assert!(!desk.server.is_drained(), "a body and a head are still on their way");
-    desk.send(half, "TP/1.1\r\nHost: h\r\n\r\n");
-    assert!(desk.read(half).contains("Connection: close"));
-    desk.send(reading, &post_request("", OFFER)[300..]);
-    assert!(desk.read(reading).contains("draining"));
+    for id in [reading, half] {
+        let refused = desk.read(id);
+        assert!(refused.starts_with("HTTP/1.1 503 ") && refused.contains("draining"), "{refused}");
+        assert!(desk.closed.contains(&id), "who has not sent all of a request may never do it");
+    }
     assert!(desk.server.is_drained());
     assert_eq!(desk.server.accepted(desk.time(), "127.0.0.1:1".parse().unwrap()), None);
     assert!(desk.notes.iter().any(|note| matches!(note, Note::Draining { sessions: 1, viewers: 1 })));
+}
+
+#[test]
+fn a_session_that_is_never_taken_down_is_given_up_after_three_seconds() {
+    let mut desk = Desk::simple();
+    let (a, _) = desk.publish();
+    desk.run_alive(&[a], 1_000);
+    desk.media = MediaSide::Hangs;
+    desk.server.drain(desk.time());
+    desk.turn();
+    assert_eq!(desk.finished, [a]);
+    desk.run(3_999);
+    assert!(!desk.server.is_drained(), "it may still be told goodbye");
+    desk.run(4_000);
+    assert!(desk.server.is_drained());
+    assert_eq!(desk.server.counts().stuck, 1);
 }

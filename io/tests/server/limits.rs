@@ -96,6 +96,25 @@ fn connections_are_limited() {
 }
 
 #[test]
+fn one_address_cannot_take_every_place() {
+    let mut desk = Desk::new(Endpoint::default(), limited(Limits { connections_per_address: 2, ..Limits::default() }));
+    let first = desk.connect();
+    desk.connect();
+    let [same, other] = ["127.0.0.1:50001", "192.0.2.1:50001"].map(|peer| peer.parse().unwrap());
+    assert_eq!(desk.server.accepted(desk.time(), same), None);
+    assert!(desk.server.accepted(desk.time(), other).is_some());
+    desk.send(first, "GET /metrics HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+    let series = "holdfast_http_connections_turned_away_total{limit=\"connections_per_address\"} 1\n";
+    assert!(desk.read(first).contains(series));
+    assert!(desk.closed.contains(&first));
+    assert!(desk.server.accepted(desk.time(), same).is_some(), "a place that is given back is free");
+    let mut desk = Desk::new(Endpoint::default(), limited(Limits { connections_per_address: 0, ..Limits::default() }));
+    for _ in 0..1000 {
+        desk.connect();
+    }
+}
+
+#[test]
 fn an_address_that_asks_too_much_is_told_to_wait() {
     let mut desk = Desk::new(Endpoint::default(), limited(Limits { whip_rate: 1, ..Limits::default() }));
     let (_, location) = desk.publish();

@@ -3,7 +3,7 @@
 use holdfast_core::config::Endpoint;
 use holdfast_io::server::Settings;
 
-use crate::desk::Desk;
+use crate::desk::{Desk, header};
 
 #[test]
 fn the_status_shows_every_session_and_a_session_can_be_kicked() {
@@ -41,4 +41,19 @@ fn only_this_machine_or_a_token_may_kick() {
     assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 401 "));
     assert!(desk.ask("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 401 "));
     assert!(desk.ask("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn the_ingest_page_of_an_unknown_endpoint_says_so_and_names_those_there_are() {
+    let tokens = Settings { api_tokens: vec!["key".into()], ..Settings::default() };
+    for (settings, listed) in [(Settings::default(), true), (tokens, false)] {
+        let mut desk = Desk::new(Endpoint::default(), settings);
+        let answer = desk.ask("GET /publish/%3Cnobody%3E HTTP/1.1\r\nHost: h\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+        assert_eq!(header(&answer, "Content-Type").as_deref(), Some("text/html; charset=utf-8"));
+        assert!(header(&answer, "Content-Security-Policy").is_some());
+        assert!(answer.contains("no endpoint “&lt;nobody&gt;”"), "{answer}");
+        assert_eq!(answer.contains("href=\"/publish/live\""), listed, "their names are as secret as the status");
+        assert!(desk.ask("GET /publish/live HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    }
 }

@@ -2,10 +2,11 @@
 
 use holdfast_core::config::Endpoint;
 use holdfast_core::id::Id;
+use holdfast_core::input::Note;
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::server::{Action, ConnId, IceServer, Settings};
 
-use crate::desk::{ANSWER, Desk, OFFER, header, post_request};
+use crate::desk::{ANSWER, Desk, MediaSide, OFFER, header, post_request};
 
 #[test]
 fn a_post_is_answered_with_a_session() {
@@ -201,4 +202,46 @@ fn media_of_what_never_was_changes_nothing() {
     desk.server.closed(desk.time(), nobody);
     desk.turn();
     desk.publish();
+}
+
+#[test]
+fn an_offer_that_the_media_side_never_answers_leaves_nothing() {
+    let mut desk = Desk::simple();
+    desk.media = MediaSide::Hangs;
+    let id = desk.post();
+    let session = *desk.sessions.last_key_value().unwrap().0;
+    desk.run(15_000);
+    let answer = desk.read(id);
+    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("\"reason\":\"ended\""), "{answer}");
+    assert_eq!(desk.finished, [session]);
+    assert!(!desk.server.publishers().is_empty());
+    desk.run(18_000);
+    assert!(desk.server.publishers().is_empty());
+    assert_eq!(desk.metric("holdfast_publish_stuck_total"), Some(1));
+    // What comes late is of nobody.
+    desk.server.media(desk.time(), MediaEvent::Gone { session });
+    desk.media = MediaSide::Works;
+    let (_, location) = desk.publish();
+    desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    desk.run(30_000);
+    assert_eq!(desk.metric("holdfast_publish_stuck_total"), Some(1), "one that went away in time is not stuck");
+}
+
+#[test]
+fn a_flood_of_refusals_is_told_once_a_second() {
+    let endpoint = Endpoint { tokens: vec!["secret".into()], ..Endpoint::default() };
+    let mut desk = Desk::new(endpoint, Settings::default());
+    for _ in 0..10 {
+        assert!(desk.ask(&post_request("", OFFER)).starts_with("HTTP/1.1 401 "));
+    }
+    desk.run(5_000);
+    let told: Vec<&str> = desk
+        .notes
+        .iter()
+        .filter_map(|note| if let Note::RequestRefused { why, .. } = note { Some(why.as_str()) } else { None })
+        .collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told[1], format!("{} (the last of 9 refusals)", told[0]));
+    let denied = "holdfast_publish_denied_total{endpoint=\"live\",status=\"401\"}";
+    assert_eq!(desk.metric(denied), Some(10), "all are counted");
 }
