@@ -101,6 +101,11 @@ fn w9_w10_what_fails_its_checks_touches_nobody() {
         (post_request(good, &OFFER.replace("a=fingerprint", "a=nofingerprint")), "4"),
         (post_request(good, &OFFER.replace("H264", "VP8")), "422"),
         (post_request(good, no_media), "4"),
+        (post_request(good, &OFFER.replace("m=audio 9", "m=audio 0").replace("m=video 9", "m=video 0")), "422"),
+        (
+            post_request(good, &OFFER.replace(" 9 UDP", " 0 UDP").replace("a=rtcp-mux", "a=rtcp-mux\r\na=bundle-only")),
+            "422",
+        ),
         (post_request(good, &OFFER.replace("sendonly", "recvonly")), "422"),
         ("PUT /whip/live HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n".into(), "405"),
     ] {
