@@ -109,6 +109,7 @@ fn ten_thousand_idle_connections_keep_nobody_out() {
     prepared::allow_descriptors(10_500);
     let edge = Edge::start(
         "[http]\nlisten = [\"127.0.0.1:0\"]\n[http.limits]\nidle_timeout = \"120s\"\nconnections = 11000\n\
+         connections_per_address = 0\n\
          [[endpoint]]\nname = \"live\"\n",
     );
     let before = edge.holdings();

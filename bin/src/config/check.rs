@@ -90,12 +90,13 @@ fn endpoints(reader: &mut Reader<'_>) {
         let least = endpoint.dead_after + endpoint.poll;
         if endpoint.takeover_wait < least {
             // A shorter wait ends before death can be seen, and so would never displace anybody.
-            let wrong = format!(
-                "{} is shorter than `dead_after` + `poll`, {}",
-                show_span(endpoint.takeover_wait),
-                show_span(least)
-            );
-            let right = format!("write `takeover_wait = \"{}\"` or more, or less of the others", show_span(least));
+            let (waits, least) = (show_span(endpoint.takeover_wait), show_span(least));
+            let wrong = if reader.is_written(&wait) {
+                format!("{waits} is shorter than `dead_after` + `poll`, {least}")
+            } else {
+                format!("`dead_after` + `poll` is {least}, longer than `takeover_wait`, which is {waits} by default")
+            };
+            let right = format!("write `takeover_wait = \"{least}\"` or more, or less of the others");
             reader.conflict(&[&wait, &dead, &poll], wrong, right);
         }
         if let Some(first) = names.get(&endpoint.name) {

@@ -148,6 +148,8 @@ keys! {
         |s, _| &mut s.http.limits.write_timeout, Span(ms(100), HOUR);
     "http.limits.connections", "Connections at once.",
         |s, _| &mut s.http.limits.connections, Count(1, 1_000_000);
+    "http.limits.connections_per_address", "Connections at once of one address, or IPv6 /64; 0 = no limit, for an edge behind a proxy.",
+        |s, _| &mut s.http.limits.connections_per_address, Count(0, 1_000_000);
     "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit.",
         |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
 

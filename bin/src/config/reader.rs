@@ -98,7 +98,11 @@ impl<'a> Reader<'a> {
         if let Some((rows, pattern)) = rows_of(key) {
             let len = (rows.len)(&self.settings);
             if n > len || n >= rows.most {
-                let wrong = format!("there are only {len} of `{}`", pattern.trim_end_matches("[]"));
+                let list = pattern.trim_end_matches("[]");
+                let wrong = match n.checked_sub(1) {
+                    Some(before) if n > len => format!("there is no `{list}[{before}]` before it"),
+                    _ => format!("there may be at most {} of `{list}`", rows.most),
+                };
                 return self.fault(place, &path, wrong, format!("number them from 0 to {}", len.min(rows.most - 1)));
             }
             if n == len {
@@ -223,6 +227,11 @@ impl<'a> Reader<'a> {
         let written = keys.iter().find_map(|key| Some((*key, self.places.get(*key)?.clone())));
         let (key, place) = written.unwrap_or((keys[0], Place::File));
         self.fault(place, key, wrong, right);
+    }
+
+    /// Whether somebody wrote `key`: what it says is no default.
+    pub(super) fn is_written(&self, key: &str) -> bool {
+        self.places.contains_key(key)
     }
 
     /// The settings, if nothing is wrong.

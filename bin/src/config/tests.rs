@@ -156,9 +156,18 @@ fn tables_and_values_are_not_mixed_up() {
 fn a_wait_shorter_than_death_takes_is_refused_where_it_was_written() {
     let wrong = "is shorter than `dead_after` + `poll`";
     let long = faults("[[endpoint]]\n\ndead_after = '5s'");
-    assert!(long[0].starts_with("f.toml:3: key `endpoint[0].dead_after`: 3s ") && long[0].contains(wrong), "{long:?}");
+    assert_eq!(
+        long,
+        [
+            "f.toml:3: key `endpoint[0].dead_after`: `dead_after` + `poll` is 5s100ms, longer than `takeover_wait`, which is 3s \
+          by default; write `takeover_wait = \"5s100ms\"` or more, or less of the others"
+        ]
+    );
+    let seldom = faults("[[endpoint]]\npoll = '2s'");
+    assert!(seldom[0].starts_with("f.toml:2: key `endpoint[0].poll`: `dead_after` + `poll` is 4s, "), "{seldom:?}");
     let short = faults("[[endpoint]]\ndead_after = '5s'\ntakeover_wait = '5099ms'");
-    assert!(short[0].starts_with("f.toml:3: key `endpoint[0].takeover_wait`: 5s99ms "), "{short:?}");
+    let wrong = format!("f.toml:3: key `endpoint[0].takeover_wait`: 5s99ms {wrong}, 5s100ms; ");
+    assert!(short[0].starts_with(&wrong), "{short:?}");
     assert!(short[0].ends_with("write `takeover_wait = \"5s100ms\"` or more, or less of the others"), "{short:?}");
     parse("[[endpoint]]\ndead_after = '5s'\ntakeover_wait = '5100ms'", "f.toml").expect("exactly enough");
     // The wait is not blamed for a death that could not be read.
@@ -261,13 +270,18 @@ fn variables_are_refused_as_keys_are() {
     assert!(wrong("HOLDFAST_COLOUR_OF_THE_HOUSE", "x").contains("variables are named after keys"));
     assert_eq!(
         wrong("HOLDFAST_ENDPOINT_2_SLOTS", "1"),
-        "HOLDFAST_ENDPOINT_2_SLOTS: key `endpoint[2].slots`: there are only 1 of `endpoint`; number them from 0 to 1"
+        "HOLDFAST_ENDPOINT_2_SLOTS: key `endpoint[2].slots`: there is no `endpoint[1]` before it; number them from 0 to 1"
+    );
+    assert_eq!(
+        wrong("HOLDFAST_ICE_SERVERS_1_URL", "stun:192.0.2.7"),
+        "HOLDFAST_ICE_SERVERS_1_URL: key `ice.servers[1].url`: there is no `ice.servers[0]` before it; number them from 0 to 0"
     );
     assert!(wrong("HOLDFAST_ENDPOINT_01_SLOTS", "1").contains("no such variable"));
     assert!(wrong("HOLDFAST_ENDPOINT_0_SLOTS", "0").contains("write a whole number from 1 to 1000"));
     assert!(
-        wrong("HOLDFAST_ENDPOINT_0_DEAD_AFTER", "5s")
-            .starts_with("HOLDFAST_ENDPOINT_0_DEAD_AFTER: key `endpoint[0].dead_after`: 3s is shorter")
+        wrong("HOLDFAST_ENDPOINT_0_DEAD_AFTER", "5s").starts_with(
+            "HOLDFAST_ENDPOINT_0_DEAD_AFTER: key `endpoint[0].dead_after`: `dead_after` + `poll` is 5s100ms"
+        )
     );
 }
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use gstreamer::buffer::{MappedBuffer, Readable};
 use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer::{
@@ -118,8 +117,8 @@ impl Branches {
                 .property("request-keyframe", true)
                 .build()?,
             // GStreamer's own payloader repeats the parameter sets before every slice of a key frame. As a byte stream
-            // the parser takes each repetition for a new picture without a timestamp; packed as avc it leaves whole
-            // what the marker bit says is one.
+            // the parser would take each repetition for a new picture without a timestamp; packed as avc, parameter sets
+            // leave the stream, and a picture stays whole up to its marker bit, in however many slices it comes.
             ElementFactory::make("capsfilter")
                 .property(
                     "caps",
@@ -235,66 +234,21 @@ struct Bridge {
     to: Branches,
     /// A picture was lost: what refers to it is of no use until the next key frame.
     broken: bool,
-    /// The time of parameter sets that came as an access unit of their own, as GStreamer's payloader sends them before a key
-    /// frame: the parser takes the key frame's equal time for a repetition and removes it.
-    announced: Option<ClockTime>,
-    /// GStreamer's payloader repeats parameter sets before every slice of a key frame, and the depayloader cuts there. Once this
-    /// was seen, a key frame is held back until the next picture shows that it is whole.
-    cut: bool,
-    /// The key frame that is held back.
-    open: Option<Unit>,
-}
-
-/// A picture in slices may grow to this much; 4K key frames have a quarter of it.
-const MAX_PICTURE: usize = 4 << 20;
-
-/// What a sample turns out to be.
-enum Reading {
-    Unit(Unit),
-    /// More slices of the picture before, from this place in the data on.
-    Slices(MappedBuffer<Readable>, usize),
-    /// Parameter sets alone; the parser puts them before the next key frame anyway.
-    NoPicture,
-    /// Of no use: without timestamp or payload.
-    NoTime,
 }
 
 impl Bridge {
     fn new(codec: Codec, to: Branches) -> Self {
-        Bridge { codec, to, broken: false, announced: None, cut: false, open: None }
+        Bridge { codec, to, broken: false }
     }
 
     fn take(&mut self, sink: &AppSink, sample: &Sample) {
         if self.to.activity.is_finished() {
             return;
         }
-        match self.read(sink, sample).unwrap_or(Reading::NoTime) {
-            Reading::Unit(unit) => {
-                self.close(sink);
-                if self.cut && unit.key {
-                    self.open = Some(unit);
-                } else {
-                    self.send(sink, unit);
-                }
-            }
-            Reading::Slices(data, first) => match &mut self.open {
-                Some(open) if open.data.len() + data.len() <= MAX_PICTURE => {
-                    open.data = [&open.data[..], &data[first..]].concat().into();
-                }
-                _ => {
-                    self.cut = true;
-                    self.lose(sink);
-                }
-            },
-            Reading::NoPicture => {}
-            Reading::NoTime => self.to.activity.drop_unit(),
-        }
-    }
-
-    /// Nothing more comes of the open picture.
-    fn close(&mut self, sink: &AppSink) {
-        if let Some(unit) = self.open.take() {
-            self.send(sink, unit);
+        match self.read(sink, sample) {
+            Some(unit) => self.send(sink, unit),
+            // Of no use: without timestamp or payload.
+            None => self.to.activity.drop_unit(),
         }
     }
 
@@ -319,20 +273,10 @@ impl Bridge {
         }
     }
 
-    fn read(&mut self, sink: &AppSink, sample: &Sample) -> Option<Reading> {
+    fn read(&self, sink: &AppSink, sample: &Sample) -> Option<Unit> {
         let buffer = sample.buffer_owned()?;
-        let (mut pts, dts, flags) = (buffer.pts(), buffer.dts(), buffer.flags());
+        let (pts, dts, flags) = (buffer.pts(), buffer.dts(), buffer.flags());
         let data = buffer.into_mapped_buffer_readable().ok()?;
-        if self.codec.is_video() {
-            let Some(first) = first_slice(&data) else {
-                self.announced = pts;
-                return Some(Reading::NoPicture);
-            };
-            pts = pts.or(self.announced.take());
-            if pts.is_none() && goes_on(&data[first..]) {
-                return Some(Reading::Slices(data, first));
-            }
-        }
         let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
         let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
         let pts = micros(segment, pts?, base)?;
@@ -341,24 +285,15 @@ impl Bridge {
         // An intra picture that is no IDR is not marked as a delta either, but nothing can be decoded from there.
         let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && is_idr(&data));
         let data = bytes::Bytes::from_owner(data);
-        Some(Reading::Unit(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data }))
+        Some(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data })
     }
 }
 
-/// Where the first slice of an access unit in Annex B begins, with its start code (NAL types 1 to 5, ITU-T H.264 table 7-1). What
-/// comes before it is short: this looks at no more than a few hundred bytes of a picture.
-fn first_slice(data: &[u8]) -> Option<usize> {
-    data.windows(4).position(|window| window[..3] == [0, 0, 1] && (1..=5).contains(&(window[3] & 0x1f)))
-}
-
-/// Whether an access unit in Annex B is an instantaneous decoding refresh: its first slice is of NAL type 5.
+/// Whether an access unit in Annex B is an instantaneous decoding refresh: its first slice (NAL types 1 to 5, ITU-T H.264 table 7-1)
+/// is of type 5. What comes before it is short: this looks at no more than a few hundred bytes of a picture.
 fn is_idr(data: &[u8]) -> bool {
-    first_slice(data).is_some_and(|first| data[first + 3] & 0x1f == 5)
-}
-
-/// Whether a slice does not begin its picture: `first_mb_in_slice` is not 0, which ue(v) codes as a single set bit (§7.3.3, §9.1).
-fn goes_on(slice: &[u8]) -> bool {
-    slice.get(4).is_some_and(|byte| byte & 0x80 == 0)
+    let starts = data.windows(4).filter(|window| window[..3] == [0, 0, 1]);
+    starts.map(|window| window[3] & 0x1f).find(|kind| (1..=5).contains(kind)) == Some(5)
 }
 
 /// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
@@ -473,42 +408,6 @@ mod tests {
         rig.push(Some(180), BufferFlags::DELTA_UNIT);
         assert_eq!(rig.units().len(), 2);
         assert_eq!(rig.activity.dropped(), 1);
-    }
-
-    #[test]
-    fn a_key_frame_takes_over_the_time_of_parameter_sets_that_came_before_it() {
-        let rig = Rig::new(Codec::H264, 8);
-        rig.push_data(
-            Some(100),
-            BufferFlags::empty(),
-            &[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 1, 0, 0, 0, 1, 0x68, 1],
-        );
-        rig.push(None, BufferFlags::empty());
-        rig.push(None, BufferFlags::DELTA_UNIT);
-        assert_eq!(rig.units(), [(25_000, true)]);
-        assert_eq!(rig.activity.dropped(), 1);
-    }
-
-    #[test]
-    fn once_a_key_frame_came_in_pieces_the_next_is_put_together() {
-        const HEAD: &[u8] = &[0, 0, 0, 1, 0x67, 7, 0, 0, 1, 0x65, 0x88];
-        const REST: &[u8] = &[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x67, 7, 0, 0, 1, 0x65, 0x08];
-        let rig = Rig::new(Codec::H264, 8);
-        rig.push_data(Some(100), BufferFlags::empty(), HEAD);
-        rig.push_data(None, BufferFlags::empty(), REST);
-        rig.push(Some(140), BufferFlags::DELTA_UNIT);
-        assert_eq!(rig.units(), [(25_000, true)]);
-        assert_eq!(rig.activity.dropped(), 2);
-        rig.push_data(Some(180), BufferFlags::empty(), HEAD);
-        rig.push_data(None, BufferFlags::empty(), REST);
-        rig.push_data(None, BufferFlags::empty(), REST);
-        assert_eq!(rig.units(), []);
-        rig.push(Some(220), BufferFlags::DELTA_UNIT);
-        let Some(Post::Unit(unit)) = rig.inbox.next() else { panic!("no unit") };
-        assert_eq!(unit.data[..], [HEAD, &REST[12..], &REST[12..]].concat());
-        assert!(unit.key);
-        assert_eq!(rig.units(), [(145_000, false)]);
-        assert_eq!(rig.activity.dropped(), 2);
     }
 
     #[test]

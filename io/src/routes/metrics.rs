@@ -48,6 +48,12 @@ struct OfStatus {
     class: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfLimit {
+    /// The setting.
+    limit: &'static str,
+}
+
 /// How the page is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -140,6 +146,9 @@ fn endpoints(registry: &mut Registry, server: &Server) {
     registry.register("publish_accepted", "WHIP offers that were answered with a session", accepted);
     registry.register("publish_refused", "WHIP offers that were refused, by reason", refused);
     registry.register("publish_ended", "Publishing sessions that ended, by reason", ended);
+    let stuck: Counter = Counter::default();
+    stuck.inc_by(server.counts().stuck);
+    registry.register("publish_stuck", "Sessions that did not go away in time after they had ended", stuck);
     registry.register("publish_slots", "Slots of the endpoint", slots);
     registry.register("publish_slots_held", "Slots that have a publisher", held);
     registry.register("publish_waiting", "WHIP offers that wait for a slot", waiting);
@@ -190,7 +199,11 @@ fn connections(registry: &mut Registry, server: &Server) {
     }
     registry.register("http_connections", "Open connections", gauge(server.connection_count() as i64));
     registry.register("http_connections_accepted", "Connections that were accepted", counter(counts.accepted));
-    registry.register("http_connections_turned_away", "Connections beyond the limit", counter(counts.turned_away));
+    let turned_away = Family::<OfLimit, Counter>::default();
+    for (limit, count) in [("connections", counts.turned_away), ("connections_per_address", counts.crowded)] {
+        turned_away.get_or_create(&OfLimit { limit }).inc_by(count);
+    }
+    registry.register("http_connections_turned_away", "Connections beyond a limit", turned_away);
     registry.register("http_connections_timed_out", "Connections that a time limit ended", counter(counts.timed_out));
     registry.register("http_responses", "Answers, by class of status", answers);
     registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));

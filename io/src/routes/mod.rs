@@ -22,7 +22,7 @@ use crate::http::field::{
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, ReadBody};
+use crate::server::{Call, ReadBody, Server};
 
 /// What a body is read for.
 pub(crate) enum Then {
@@ -47,9 +47,14 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         }
         ["api", "status"] => status::guarded(call, &request, status::status),
         ["api", "sessions", id] => status::session(call, &request, id),
+        ["publish", name] if call.server.edge().endpoint(name).is_none() => {
+            read_only(call, &request, |call| no_such_endpoint(call.server, name));
+        }
         [] if request.path == "*" => call.answer(Response::new(Status::NO_CONTENT)),
         _ => match page::file(&request.path) {
-            Some((content_type, content)) => read_only(call, &request, |_| page_file(content_type, content)),
+            Some((content_type, content)) => {
+                read_only(call, &request, |_| page_file(Status::OK, content_type, Bytes::from_static(content)));
+            }
             None => call.answer(not_found()),
         },
     }
@@ -154,11 +159,20 @@ fn text(content_type: &'static str, content: impl Into<Bytes>) -> Response {
         .body(Body::Full(content.into()))
 }
 
-fn page_file(content_type: &'static str, content: &'static [u8]) -> Response {
-    Response::new(Status::OK)
+/// The ingest page of an endpoint that is not there. Which ones are is in the status too, so where that takes a token, they
+/// are not named here either.
+fn no_such_endpoint(server: &Server, name: &str) -> Response {
+    let all = &server.edge().config().endpoints;
+    let named = if server.settings().api_tokens.is_empty() { &all[..] } else { &[] };
+    let content = page::no_such_endpoint(name, named.iter().map(|endpoint| endpoint.name.as_str()));
+    page_file(Status::NOT_FOUND, page::HTML, content.into())
+}
+
+fn page_file(status: Status, content_type: &'static str, content: Bytes) -> Response {
+    Response::new(status)
         .header(CONTENT_TYPE, FieldValue::from_static(content_type))
         .header(CACHE_CONTROL, FieldValue::from_static("no-cache"))
         .header(CONTENT_SECURITY_POLICY, FieldValue::from_static(page::CONTENT_SECURITY_POLICY))
         .header(REFERRER_POLICY, FieldValue::from_static("no-referrer"))
-        .body(Body::Full(Bytes::from_static(content)))
+        .body(Body::Full(content))
 }

@@ -84,6 +84,9 @@ impl Offer {
         let carries = |part: &Part<'_>| part.line.port != 0 && Transport::is_in(part.block, &text.session);
         let source = parts.iter().filter(shares).min_by_key(|part| (!carries(part), !part.kept, part.bundled));
         let source = source.filter(|_| !kept.is_empty()).ok_or(OfferFault::NoMedia)?;
+        if parts.iter().filter(shares).all(|part| part.line.port == 0) {
+            return Err(OfferFault::NoPort);
+        }
         let transport = Transport::read(source.block, &text.session)?;
         let tagged = (0..kept.len()).min_by_key(|index| kept[*index].bundled).unwrap_or_default();
 

@@ -42,7 +42,7 @@ impl Call<'_> {
     pub fn deny(&mut self, endpoint: EndpointId, response: Response, why: String) {
         let status = response.status().code();
         *self.server.counts.denied.entry((endpoint, status)).or_default() += 1;
-        self.server.actions.push_back(Action::Note(Note::RequestRefused { endpoint, status, why }));
+        self.server.tell(self.now, Note::RequestRefused { endpoint, status, why });
         self.answer(response);
     }
 

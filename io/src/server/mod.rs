@@ -3,10 +3,12 @@
 //! A driver says what its sockets and its media side did, drains [`Server::poll`], and calls [`Server::tick`] at
 //! [`Server::deadline`]. It writes straight out of a feed's ring with [`Server::transmit`].
 
+mod address;
 mod call;
 mod connection;
 mod publishers;
 mod rate;
+mod refusals;
 mod settings;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -16,11 +18,11 @@ use std::net::SocketAddr;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, FeedId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
-use crate::http::{Date, Event, Response};
+use crate::http::{Date, Event, Phase, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
 pub(crate) use call::Call;
@@ -73,6 +75,8 @@ pub struct Server {
     next_request: u64,
     timers: Timers<ConnId>,
     rate: rate::Rate,
+    crowd: address::Crowd,
+    refusals: refusals::Refusals,
     inbox: VecDeque<Input>,
     actions: VecDeque<Action>,
     date: (u64, Date),
@@ -89,8 +93,12 @@ pub struct Counts {
     pub accepted: u64,
     /// Connections that were turned away because there were too many.
     pub turned_away: u64,
+    /// Connections that were turned away because there were too many of their address.
+    pub crowded: u64,
     /// Connections that a limit of time ended.
     pub timed_out: u64,
+    /// Sessions of which nothing was heard for too long after they had ended.
+    pub stuck: u64,
     /// Answers by the first digit of their status, from 1.
     pub answers: [u64; 5],
     /// WHIP requests that failed their checks, by endpoint and status.
@@ -107,6 +115,8 @@ impl Server {
         Server {
             edge,
             rate: rate::Rate::new(settings.limits.whip_rate),
+            crowd: address::Crowd::new(settings.limits.connections_per_address),
+            refusals: refusals::Refusals::default(),
             settings,
             entropy,
             connections: Table::default(),
@@ -167,7 +177,8 @@ impl Server {
         self.connections.len()
     }
 
-    /// A client connected. `None`: there are too many connections, or the program ends; drop its socket.
+    /// A client connected. `None`: there are too many connections, all in all or of its address, or the program ends; drop
+    /// its socket.
     pub fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
         if self.draining || self.connections.len() >= self.settings.limits.connections {
             self.counts.turned_away += 1;
@@ -178,6 +189,10 @@ impl Server {
             return None;
         }
         self.full = false;
+        if !self.crowd.enter(peer.ip()) {
+            self.counts.crowded += 1;
+            return None;
+        }
         self.counts.accepted += 1;
         let id = self.connections.insert(Connection::new(peer, self.settings.limits.head));
         self.rearm(now, id);
@@ -290,15 +305,25 @@ impl Server {
         if self.edge.edge().deadline().is_some_and(|deadline| deadline <= now) {
             self.decide(now, Input::Tick);
         }
+        while let Some(session) = self.publishers.stuck(now) {
+            self.counts.stuck += 1;
+            self.on_media(now, MediaEvent::Gone { session });
+        }
+        while let Some(note) = self.refusals.due(now) {
+            self.actions.push_back(Action::Note(note));
+        }
         self.pump(now);
     }
 
     /// When [`Server::tick`] must be called next.
     pub fn deadline(&self) -> Option<Time> {
-        [self.edge.edge().deadline(), self.timers.deadline()].into_iter().flatten().min()
+        let rooms =
+            [self.edge.edge().deadline(), self.timers.deadline(), self.publishers.deadline(), self.refusals.deadline()];
+        rooms.into_iter().flatten().min()
     }
 
-    /// The program is to end: nobody new comes in, everybody ends in order.
+    /// The program is to end: nobody new comes in, everybody ends in order. A request that has not come in whole is refused:
+    /// its client may never send the rest.
     pub fn drain(&mut self, now: Time) {
         self.draining = true;
         self.decide(now, Input::Drain);
@@ -307,8 +332,16 @@ impl Server {
         for id in all {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.http.drain();
+                if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
+                    connection.work = Work::None;
+                    connection.http.give_up();
+                    self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
+                }
             }
             self.settle(now, id);
+        }
+        while let Some(note) = self.refusals.due(Time::NEVER) {
+            self.actions.push_back(Action::Note(note));
         }
     }
 
@@ -334,6 +367,7 @@ impl Server {
     fn forget(&mut self, now: Time, id: ConnId) {
         let Some(mut connection) = self.connections.remove(id) else { return };
         self.timers.set(id, &mut connection.armed, Time::NEVER);
+        self.crowd.leave(connection.peer.ip());
         match connection.work {
             Work::Waiting(request) => {
                 self.requests.remove(&request);
@@ -465,7 +499,7 @@ impl Server {
     fn execute(&mut self, now: Time, output: Output) {
         match output {
             Output::Start { .. } | Output::Finish { .. } | Output::KeyFrame { .. } | Output::Rebuild { .. } => {
-                self.execute_media(output);
+                self.execute_media(now, output);
             }
             Output::Accept { request, session } => {
                 let answer = routes::whip::created(self, session);
@@ -478,8 +512,13 @@ impl Server {
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(now, viewer),
-            Output::Note(note) => self.actions.push_back(Action::Note(note)),
+            Output::Note(note) => self.tell(now, note),
         }
+    }
+
+    /// Tells people, but not of every refusal.
+    fn tell(&mut self, now: Time, note: Note) {
+        self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
     }
 
     pub(crate) fn answer_restart(&mut self, now: Time, id: ConnId, response: Response) {

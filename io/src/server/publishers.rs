@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId, Writer};
 use holdfast_core::slots::Hold;
@@ -61,10 +62,16 @@ pub struct Publishers {
     muxers: BTreeMap<FeedId, Muxer>,
     /// URLs of sessions that ended lately, oldest first, so that a publisher can be told why.
     ended: VecDeque<(String, EndReason)>,
+    /// Sessions that are being taken down, and until when that may take, in this order.
+    ending: VecDeque<(Time, SessionId)>,
 }
 
 /// How many ended sessions are remembered.
 const ENDED: usize = 256;
+
+/// How long the media side may take to take a session down. It needs some 25 ms; one that hangs in its libraries may never be
+/// done, and must hold up neither the memory of its session nor the end of the program.
+const TEARDOWN: Duration = Duration::from_secs(3);
 
 impl Publishers {
     /// Whether nothing of any session is left.
@@ -108,6 +115,16 @@ impl Publishers {
         self.fault.take_if(|(refused, _)| *refused == request).map(|(_, why)| why)
     }
 
+    /// When [`Publishers::stuck`] has something.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.ending.front().map(|(until, _)| *until)
+    }
+
+    /// The next session whose teardown takes too long.
+    pub(super) fn stuck(&self, now: Time) -> Option<SessionId> {
+        self.ending.front().filter(|(until, _)| *until <= now).map(|(_, session)| *session)
+    }
+
     pub(super) fn restart_abandoned(&mut self, session: SessionId, by: ConnId) {
         if let Some(publisher) = self.sessions.get_mut(&session) {
             publisher.restart.take_if(|(id, _)| *id == by);
@@ -133,7 +150,7 @@ impl Env for Outside<'_> {
 
 impl Server {
     /// Does what the core says about a session.
-    pub(super) fn execute_media(&mut self, output: Output) {
+    pub(super) fn execute_media(&mut self, now: Time, output: Output) {
         match output {
             Output::Start { session, request, endpoint, hold, feed, secret } => {
                 let Some(offer) = self.publishers.offers.remove(&request) else {
@@ -180,6 +197,7 @@ impl Server {
                         self.publishers.ended.pop_front();
                     }
                     self.publishers.ended.push_back((publisher.secret.clone(), reason));
+                    self.publishers.ending.push_back((now + TEARDOWN, session));
                     self.actions.push_back(Action::Media(MediaCommand::Finish { session }));
                 }
             }
@@ -232,6 +250,7 @@ impl Server {
                 self.answer_restart(now, id, routes::whip::restart_failed(&why));
             }
             MediaEvent::Gone { session } => {
+                self.publishers.ending.retain(|(_, own)| *own != session);
                 if let Some(publisher) = self.publishers.sessions.remove(&session) {
                     self.publishers.secrets.remove(&publisher.secret);
                     if let Some((id, _)) = publisher.restart {

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use holdfast_core::time::Time;
 
+use super::address::network;
+
 /// Requests that may come at once, in seconds of the rate.
 const BURST: u32 = 10;
 
@@ -52,14 +54,6 @@ impl Rate {
         }
         *until = next;
         Ok(())
-    }
-}
-
-/// One customer of an IPv6 network has a /64 at least.
-fn network(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(address) => IpAddr::from((address.to_bits() >> 64 << 64).to_be_bytes()),
-        v4 => v4,
     }
 }
 

@@ -49,6 +49,8 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// How many connections there may be.
     pub connections: usize,
+    /// How many connections one address may have, one IPv6 /64 being one address; 0 = no limit.
+    pub connections_per_address: usize,
     /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
     pub whip_rate: u32,
 }
@@ -62,6 +64,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             connections: 20_000,
+            connections_per_address: 256,
             whip_rate: 10,
         }
     }

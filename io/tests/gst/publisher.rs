@@ -12,11 +12,26 @@ use holdfast_io::sdp::with_credentials;
 use crate::restart;
 use crate::stage::{PATIENCE, Seat, Stage};
 
-/// x264enc makes as many slices as it has threads.
-fn video(slices: u32) -> String {
+/// How a picture is coded.
+#[derive(Clone, Copy, Debug)]
+pub enum Encoder {
+    /// What most programs publish with.
+    X264 { slices: u32 },
+    /// OpenH264, which browsers use too.
+    OpenH264 { slices: u32 },
+}
+
+fn video(encoder: Encoder) -> String {
+    let encoder = match encoder {
+        Encoder::X264 { slices } => format!(
+            "x264enc tune=zerolatency threads=1 option-string=slices={slices} speed-preset=ultrafast key-int-max=10000 bitrate=200"
+        ),
+        Encoder::OpenH264 { slices } => {
+            format!("openh264enc slice-mode=n-slices num-slices={slices} gop-size=10000 bitrate=200000")
+        }
+    };
     format!(
-        "videotestsrc is-live=true pattern=ball ! video/x-raw,width=160,height=120,framerate=15/1 \
-        ! x264enc tune=zerolatency threads={slices} sliced-threads=true speed-preset=ultrafast key-int-max=10000 bitrate=200 \
+        "videotestsrc is-live=true pattern=ball ! video/x-raw,width=320,height=256,framerate=15/1 ! {encoder} \
         ! video/x-h264,profile=constrained-baseline ! rtph264pay config-interval=-1 aggregate-mode=zero-latency \
         ! application/x-rtp,media=video,encoding-name=H264,payload=96,clock-rate=90000 ! rtc."
     )
@@ -43,11 +58,11 @@ impl Drop for Publisher {
 
 impl Publisher {
     pub fn new(channels: u32) -> Publisher {
-        Publisher::launch(&format!("{} {}", audio(channels), video(1)))
+        Publisher::launch(&format!("{} {}", audio(channels), video(Encoder::X264 { slices: 1 })))
     }
 
-    pub fn in_slices() -> Publisher {
-        Publisher::launch(&video(2))
+    pub fn of_video(encoder: Encoder) -> Publisher {
+        Publisher::launch(&video(encoder))
     }
 
     pub fn of_audio() -> Publisher {

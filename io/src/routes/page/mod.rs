@@ -8,14 +8,15 @@
 pub const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     media-src 'self' blob:; connect-src *; base-uri 'none'; form-action 'none'";
 
-const HTML: &str = "text/html; charset=utf-8";
+/// The type of the page.
+pub(super) const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
 /// The file at `path` (decoded or not, without query): its content type and its bytes.
 ///
-/// `/` and `/publish/{endpoint}` are the page itself, whether there is an endpoint of that name or not: the page says so in
-/// words. Its parts live under `/page/`. `None` for every other path.
+/// `/` and `/publish/{endpoint}` are the page itself, whatever the name: whoever serves it sees to endpoints that are not
+/// there, with [`no_such_endpoint`]. Its parts live under `/page/`. `None` for every other path.
 pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
     if path == "/" || path.strip_prefix("/publish/").is_some_and(|name| !name.is_empty() && !name.contains('/')) {
         return Some((HTML, include_bytes!("page.html")));
@@ -32,6 +33,32 @@ pub fn file(path: &str) -> Option<(&'static str, &'static [u8])> {
         _ => return None,
     };
     Some(file)
+}
+
+/// What stands in the page's place where no endpoint has this name, with links to `others`.
+pub(super) fn no_such_endpoint<'a>(name: &str, others: impl Iterator<Item = &'a str>) -> String {
+    let links: String =
+        others.map(|other| format!("<li><a href=\"/publish/{0}\">{0}</a></li>\n", escaped(other))).collect();
+    let there = if links.is_empty() {
+        "<p>Ask whoever runs this server for the right address.</p>".to_owned()
+    } else {
+        format!("<p>Endpoints of this server:</p>\n<ul>\n{links}</ul>")
+    };
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>No such endpoint · Holdfast</title>\n\
+         <link rel=\"icon\" type=\"image/svg+xml\" href=\"/page/icon.svg\">\n\
+         <link rel=\"stylesheet\" href=\"/page/page.css\">\n</head>\n<body data-state=\"failed\">\n\
+         <header><img src=\"/page/icon.svg\" alt=\"\" width=\"28\" height=\"28\"><h1>Holdfast <span>ingest</span></h1></header>\n\
+         <main>\n<section>\n<h2>There is no endpoint “{}”</h2>\n{there}\n</section>\n</main>\n</body>\n</html>\n",
+        escaped(name)
+    )
+}
+
+/// As text of an element or value of an attribute.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 #[cfg(test)]
@@ -57,6 +84,17 @@ mod tests {
         for path in ["", "/publish", "/publish/", "/publish/a/b", "/page/", "/page/mod.rs", "/page/../mod.rs", "//"] {
             assert!(file(path).is_none(), "{path}");
         }
+    }
+
+    #[test]
+    fn an_endpoint_that_is_not_there_is_named_without_becoming_markup() {
+        let page = no_such_endpoint("<b a=\"&\">", ["live", "b"].into_iter());
+        assert!(page.contains("no endpoint “&lt;b a=&quot;&amp;&quot;&gt;”") && !page.contains("<b "), "{page}");
+        assert_eq!(quoted(&page, "<a href=\""), ["/publish/live", "/publish/b"]);
+        for part in quoted(&page, "<link rel=\"stylesheet\" href=\"") {
+            assert!(file(part).is_some(), "{part}");
+        }
+        assert!(!no_such_endpoint("x", std::iter::empty()).contains("<ul>"));
     }
 
     #[test]

@@ -22,6 +22,8 @@ pub enum OfferFault {
     SharedPayloadType(u8),
     /// No audio and no video is offered.
     NoMedia,
+    /// Every section has port 0: `bundle-only` all of them, with nothing to be bundled with.
+    NoPort,
     /// Too many `m=` lines.
     ManySections,
     /// A section that is neither audio nor video nor a data channel.
@@ -80,6 +82,7 @@ impl OfferFault {
             | OfferFault::DuplicateMid(_)
             | OfferFault::SharedPayloadType(_) => 400,
             OfferFault::NoMedia
+            | OfferFault::NoPort
             | OfferFault::ManySections
             | OfferFault::UnknownKind(_)
             | OfferFault::KindNotTaken(_)
@@ -115,7 +118,18 @@ impl fmt::Display for OfferFault {
             OfferFault::SharedPayloadType(payload_type) => {
                 write!(f, "audio and video both use payload type {payload_type}, bundled sections need different ones")
             }
-            OfferFault::NoMedia => write!(f, "no audio and no video section is offered, at least one has to be"),
+            OfferFault::NoMedia => {
+                write!(
+                    f,
+                    "no audio and no video section is offered, at least one has to be; port 0 without a=bundle-only refuses one"
+                )
+            }
+            OfferFault::NoPort => {
+                write!(
+                    f,
+                    "every section has port 0; the first of a=group:BUNDLE carries the transport and needs another, such as 9"
+                )
+            }
             OfferFault::ManySections => write!(f, "there are more than {MAX_SECTIONS} m= lines"),
             OfferFault::UnknownKind(kind) => write!(f, "a section is of kind \"{kind}\", audio and video are taken"),
             OfferFault::KindNotTaken(Kind::Audio) => write!(f, "audio is offered, this endpoint takes video only"),

@@ -278,6 +278,12 @@ fn port_zero_refuses_a_section_unless_it_is_bundle_only() {
     {
         assert!(video.contains(copied), "{copied}");
     }
+    // With everything refused, or nothing there to be bundled with, no media could ever come.
+    let none = with("m=audio 9", "m=audio 0").replace("m=video 9", "m=video 0");
+    assert_eq!(refused(&none, 422), OfferFault::NoMedia);
+    let all_bundled = none.replace("a=rtcp-mux", "a=rtcp-mux\na=bundle-only");
+    assert_eq!(refused(&all_bundled, 422), OfferFault::NoPort);
+    assert!(check(&all_bundled.replace("m=video 0", "m=video 9")).is_ok());
     // Outside the group it has nothing to be bundled with.
     assert_eq!(types(&check(&MAX_BUNDLE.replace("BUNDLE 0 1 2", "BUNDLE 0 1")).unwrap()).len(), 1);
 }

@@ -1,0 +1,130 @@
+//! Refusals on their way to people: the first of an endpoint at once, then at most one line a second with a count. A client
+//! that asks again and again, or a thousand of them, must not fill the log; every refusal is in the metrics all the same.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use holdfast_core::input::{EndpointId, Note};
+use holdfast_core::time::Time;
+
+use crate::routes;
+
+/// From one line of an endpoint to the next.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// What waits to be told, one entry for each endpoint that refused somebody lately.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    pauses: BTreeMap<EndpointId, Pause>,
+}
+
+/// Since the last line of an endpoint.
+#[derive(Debug)]
+struct Pause {
+    until: Time,
+    /// Refusals that were not told yet, and the last of them.
+    held: u64,
+    last: Option<Note>,
+}
+
+impl Refusals {
+    /// Takes a note; gives back what is to be told of a refusal now, or one that is none.
+    pub fn sift(&mut self, now: Time, note: Note) -> Option<Note> {
+        let (Note::OfferRefused { endpoint, .. } | Note::RequestRefused { endpoint, .. }) = note else {
+            return Some(note);
+        };
+        match self.pauses.get_mut(&endpoint) {
+            Some(pause) if pause.held > 0 || pause.until > now => {
+                pause.held += 1;
+                pause.last = Some(note);
+                None
+            }
+            _ => {
+                self.pauses.insert(endpoint, Pause { until: now + PAUSE, held: 0, last: None });
+                Some(note)
+            }
+        }
+    }
+
+    /// The next line that is due.
+    pub fn due(&mut self, now: Time) -> Option<Note> {
+        self.pauses.retain(|_, pause| pause.held > 0 || pause.until > now);
+        let pause = self.pauses.values_mut().find(|pause| pause.held > 0 && pause.until <= now)?;
+        let last = pause.last.take();
+        let held = std::mem::take(&mut pause.held);
+        pause.until = now + PAUSE;
+        last.map(|last| counted(last, held))
+    }
+
+    /// When [`Refusals::due`] has something.
+    pub fn deadline(&self) -> Option<Time> {
+        self.pauses.values().filter(|pause| pause.held > 0).map(|pause| pause.until).min()
+    }
+}
+
+/// The last of `held` refusals, which stands for all of them.
+fn counted(last: Note, held: u64) -> Note {
+    match last {
+        last if held == 1 => last,
+        Note::RequestRefused { endpoint, status, why } => {
+            Note::RequestRefused { endpoint, status, why: format!("{why} (the last of {held} refusals)") }
+        }
+        Note::OfferRefused { endpoint, reason, .. } => {
+            let status = routes::refused(reason, None).status().code();
+            Note::RequestRefused { endpoint, status, why: format!("{} (the last of {held} refusals)", reason.as_str()) }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_core::input::RefuseReason;
+
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::from_micros(ms * 1000)
+    }
+
+    fn denied(endpoint: u32, why: &str) -> Note {
+        Note::RequestRefused { endpoint: EndpointId(endpoint), status: 401, why: why.to_owned() }
+    }
+
+    #[test]
+    fn the_first_is_told_at_once_and_the_others_once_a_second_with_their_count() {
+        let mut refusals = Refusals::default();
+        assert_eq!(refusals.sift(at(0), denied(0, "a")), Some(denied(0, "a")));
+        assert_eq!(refusals.deadline(), None, "nothing waits");
+        for n in 0..5 {
+            assert_eq!(refusals.sift(at(100 + n), denied(0, "b")), None);
+        }
+        assert_eq!(refusals.sift(at(200), denied(1, "of another")), Some(denied(1, "of another")));
+        assert_eq!(refusals.deadline(), Some(at(1000)));
+        assert_eq!(refusals.due(at(999)), None);
+        assert_eq!(refusals.due(at(1000)), Some(denied(0, "b (the last of 5 refusals)")));
+        assert_eq!((refusals.due(at(1000)), refusals.deadline()), (None, None));
+        assert_eq!(refusals.sift(at(1500), denied(0, "c")), None, "a second after every line");
+        assert_eq!(refusals.due(at(2000)), Some(denied(0, "c")));
+        assert_eq!(refusals.sift(at(3000), denied(0, "d")), Some(denied(0, "d")));
+    }
+
+    #[test]
+    fn refusals_of_the_core_are_counted_with_them_and_other_notes_pass() {
+        let mut refusals = Refusals::default();
+        let refused = Note::OfferRefused { endpoint: EndpointId(0), reason: RefuseReason::HolderLive, waited: 0 };
+        assert_eq!(refusals.sift(at(0), refused.clone()), Some(refused.clone()));
+        assert_eq!(refusals.sift(at(10), denied(0, "a")), None);
+        assert_eq!(refusals.sift(at(20), refused.clone()), None);
+        let draining = Note::Draining { sessions: 0, viewers: 0 };
+        assert_eq!(refusals.sift(at(30), draining.clone()), Some(draining));
+        let told = Note::RequestRefused {
+            endpoint: EndpointId(0),
+            status: 503,
+            why: "holder-live (the last of 2 refusals)".into(),
+        };
+        assert_eq!(refusals.due(at(1000)), Some(told));
+        assert_eq!(refusals.due(at(5000)), None);
+        assert!(refusals.pauses.is_empty(), "what is quiet is forgotten");
+    }
+}

@@ -1,0 +1,228 @@
+//! A server with simulated time, and what its clients and its media side say to it.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdfast_core::config::{Config, Endpoint};
+use holdfast_core::input::{Note, SessionId};
+use holdfast_core::time::Time;
+use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
+use holdfast_io::server::{Action, ConnId, Limits, Server, Settings, Transmit};
+
+/// An offer as browsers send it, cut down to what matters here.
+pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
+m=audio 9 UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 0.0.0.0\r\na=mid:0\r\na=sendonly\r\na=rtcp-mux\r\na=ice-ufrag:abcd\r\n\
+a=ice-pwd:0123456789abcdef012345\r\na=fingerprint:sha-256 \
+00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n\
+a=setup:actpass\r\na=rtpmap:111 opus/48000/2\r\n\
+m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:1\r\na=sendonly\r\na=rtcp-mux\r\na=ice-ufrag:abcd\r\n\
+a=ice-pwd:0123456789abcdef012345\r\na=fingerprint:sha-256 \
+00:01:02:03:04:05:06:07:08:09:0A:0B:0C:0D:0E:0F:10:11:12:13:14:15:16:17:18:19:1A:1B:1C:1D:1E:1F\r\n\
+a=setup:actpass\r\na=rtpmap:96 H264/90000\r\na=fmtp:96 packetization-mode=1;profile-level-id=42e01f\r\n";
+
+pub const ANSWER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\n\
+m=audio 9 UDP/TLS/RTP/SAVPF 111\r\na=mid:0\r\na=ice-ufrag:wxyz\r\na=ice-pwd:9876543210abcdef012345\r\n\
+a=candidate:1 1 UDP 2015363327 127.0.0.1 40000 typ host\r\n";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum MediaSide {
+    Works,
+    Hangs,
+}
+
+/// A server, its clients' sockets, and the media side.
+pub struct Desk {
+    pub server: Server,
+    pub now: u64,
+    /// What the server wrote to each connection that is not yet read.
+    pub written: BTreeMap<ConnId, Vec<u8>>,
+    pub closed: Vec<ConnId>,
+    pub sessions: BTreeMap<SessionId, Arc<Activity>>,
+    pub finished: Vec<SessionId>,
+    pub commands: Vec<MediaCommand>,
+    pub notes: Vec<Note>,
+    /// Whether sockets take anything.
+    pub writable: bool,
+    /// Whether the media side answers offers and takes sessions down.
+    pub media: MediaSide,
+}
+
+impl Desk {
+    pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+        let mut entropy = 0u8;
+        let next = move || {
+            entropy += 1;
+            [entropy; 16]
+        };
+        Desk {
+            server: Server::new(Config { endpoints: vec![endpoint], ..Config::default() }, settings, Box::new(next)),
+            now: 0,
+            written: BTreeMap::new(),
+            closed: Vec::new(),
+            sessions: BTreeMap::new(),
+            finished: Vec::new(),
+            commands: Vec::new(),
+            notes: Vec::new(),
+            writable: true,
+            media: MediaSide::Works,
+        }
+    }
+
+    pub fn simple() -> Self {
+        Desk::new(Endpoint::default(), Settings::default())
+    }
+
+    pub fn time(&self) -> Time {
+        Time::from_micros(self.now * 1000)
+    }
+
+    pub fn connect(&mut self) -> ConnId {
+        let id = self.server.accepted(self.time(), "127.0.0.1:50000".parse().unwrap()).expect("room");
+        self.turn();
+        id
+    }
+
+    pub fn send(&mut self, id: ConnId, data: impl AsRef<[u8]>) {
+        self.server.received(self.time(), id, data.as_ref());
+        self.turn();
+    }
+
+    pub fn turn(&mut self) {
+        while let Some(action) = self.server.poll() {
+            match action {
+                Action::Write(id) if self.writable => {
+                    let (now, written) = (self.time(), self.written.entry(id).or_default());
+                    let result = self.server.transmit(now, id, &mut |pieces| {
+                        pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+                        Ok(pieces.iter().map(|piece| piece.len()).sum())
+                    });
+                    assert_eq!(result.unwrap(), Transmit::Idle);
+                }
+                Action::Write(id) => {
+                    let now = self.time();
+                    let result = self.server.transmit(now, id, &mut |_| Err(ErrorKind::WouldBlock.into()));
+                    assert_eq!(result.unwrap(), Transmit::Blocked);
+                }
+                Action::Close(id) => self.closed.push(id),
+                Action::Media(MediaCommand::Start { session, activity, .. }) => {
+                    self.sessions.insert(session, activity);
+                    if self.media == MediaSide::Hangs {
+                        continue;
+                    }
+                    let answer = ANSWER.to_owned();
+                    self.server.media(self.time(), MediaEvent::Answered { session, answer });
+                }
+                Action::Media(MediaCommand::Finish { session }) => {
+                    self.finished.push(session);
+                    if self.media == MediaSide::Works {
+                        self.server.media(self.time(), MediaEvent::Gone { session });
+                    }
+                }
+                Action::Media(command) => self.commands.push(command),
+                Action::Note(note) => self.notes.push(note),
+            }
+        }
+    }
+
+    /// Runs every deadline up to `until` ms.
+    pub fn run(&mut self, until: u64) {
+        while let Some(at) = self.server.deadline().map(|at| at.as_micros().div_ceil(1000)).filter(|at| *at <= until) {
+            self.now = self.now.max(at);
+            self.server.tick(self.time());
+            self.turn();
+        }
+        self.now = until;
+    }
+
+    /// Publishers that live from now to `until`, in steps of 20 ms.
+    pub fn run_alive(&mut self, sessions: &[SessionId], until: u64) {
+        while self.now < until {
+            for session in sessions {
+                self.sessions[session].stamp(Packet::Audio, self.time());
+            }
+            self.run(self.now + 20);
+        }
+    }
+
+    pub fn read(&mut self, id: ConnId) -> String {
+        String::from_utf8_lossy(&self.written.remove(&id).unwrap_or_default()).into_owned()
+    }
+
+    /// One request on a connection of its own; the answer, empty if there is none yet.
+    pub fn ask(&mut self, request: &str) -> String {
+        let id = self.connect();
+        self.send(id, request);
+        self.read(id)
+    }
+
+    pub fn post(&mut self) -> ConnId {
+        let id = self.connect();
+        self.send(id, post_request("", OFFER));
+        id
+    }
+
+    /// A publisher that is let in.
+    pub fn publish(&mut self) -> (SessionId, String) {
+        let id = self.post();
+        let answer = self.read(id);
+        assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+        (*self.sessions.last_key_value().expect("a session").0, header(&answer, "Location").expect("Location"))
+    }
+
+    /// What `/metrics` says of one series.
+    pub fn metric(&mut self, series: &str) -> Option<u64> {
+        let page = self.ask("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+        page.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    }
+
+    pub fn status(&mut self) -> serde_json::Value {
+        let answer = self.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n");
+        serde_json::from_str(answer.split_once("\r\n\r\n").expect("a body").1).expect("JSON")
+    }
+
+    pub fn video(&mut self, session: SessionId, at: i64) {
+        // An access unit delimiter, then an IDR slice.
+        let data = Bytes::from_static(&[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65, 1, 2, 3]);
+        let unit = Unit { session, codec: Codec::H264, pts: at, dts: at, key: true, data };
+        self.server.media(self.time(), MediaEvent::Unit(unit));
+        self.turn();
+    }
+}
+
+pub fn limited(limits: Limits) -> Settings {
+    Settings { limits, ..Settings::default() }
+}
+
+pub fn post_request(fields: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "POST /whip/live HTTP/1.1\r\nHost: h\r\nContent-Type: application/sdp\r\nContent-Length: {length}\r\n{fields}\r\n{body}"
+    )
+}
+
+pub fn patch_request(location: &str, if_match: &str, body: &str) -> String {
+    let if_match = if if_match.is_empty() { String::new() } else { format!("If-Match: {if_match}\r\n") };
+    let length = body.len();
+    format!(
+        "PATCH {location} HTTP/1.1\r\nHost: h\r\nContent-Type: application/trickle-ice-sdpfrag\r\n{if_match}\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+pub fn header(answer: &str, name: &str) -> Option<String> {
+    let head = answer.split("\r\n\r\n").next()?;
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    lines.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).next()
+}
+
+pub fn fragment(ufrag: &str, pwd: &str) -> String {
+    format!(
+        "a=ice-ufrag:{ufrag}\r\na=ice-pwd:{pwd}\r\nm=audio 9 UDP/TLS/RTP/SAVPF 0\r\na=mid:0\r\n\
+         a=candidate:1 1 UDP 2113937151 192.0.2.1 50000 typ host\r\na=end-of-candidates\r\n"
+    )
+}
+
+pub const SAME: [&str; 2] = ["abcd", "0123456789abcdef012345"];
+pub const NEW: [&str; 2] = ["efgh", "abcdef0123456789abcdef"];

@@ -1,0 +1,11 @@
+//! The server without sockets: bytes in, bytes out, simulated time, a media side that is played by the test.
+
+#![allow(clippy::unwrap_used)]
+
+mod desk;
+mod drain;
+mod ice;
+mod limits;
+mod live;
+mod status;
+mod whip;
