@@ -143,15 +143,17 @@ impl Said {
 
     /// The stream in its contents, of an answer to describe or of a change of tracks.
     pub(super) fn described(&mut self) -> Result<Described, Fault> {
-        let mut contents = self.contents.take();
-        if contents.get("version").and_then(unsigned).is_none() {
+        if self.contents.get("version").and_then(unsigned).is_none() {
             return Err(Fault::Description("has no version"));
         }
-        let text = |key| contents["stream"].get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-        let (app, stream, uuid) = (text("appName"), text("streamName"), text("originStreamUUID"));
-        let Value::Array(all) = contents["stream"]["tracks"].take() else {
+        let Some(Value::Object(said)) = self.contents.get_mut("stream") else {
+            return Err(Fault::Description("has no stream"));
+        };
+        let Some(Value::Array(all)) = said.remove("tracks") else {
             return Err(Fault::Description("has no tracks"));
         };
+        let text = |key| said.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (app, stream, uuid) = (text("appName"), text("streamName"), text("originStreamUUID"));
         let count = all.len();
         let tracks: Vec<_> = all.into_iter().filter_map(|track| WireTrack::deserialize(track).ok()).collect();
         Ok(Described { app, stream, uuid, unread: count - tracks.len(), tracks })
