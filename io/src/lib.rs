@@ -7,12 +7,14 @@
 //! | [`media`] | what crosses between the loop and the media threads? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
+//! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
 //! | [`ts`] | how do access units become MPEG-TS? |
 //! | [`gst`] | how does a WHIP session get its media? |
 //! | [`net`] | which socket is ready? |
 
 pub mod http;
 pub mod media;
+pub mod ovt;
 pub mod routes;
 pub mod sdp;
 pub mod server;
