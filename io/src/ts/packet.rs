@@ -3,13 +3,74 @@
 /// Length of a transport packet, in bytes.
 pub const PACKET: usize = 188;
 
-const SYNC: u8 = 0x47;
-const HEADER: usize = 4;
+pub(super) const SYNC: u8 = 0x47;
+pub(super) const HEADER: usize = 4;
 /// What a packet has room for behind its header.
 pub(super) const ROOM: usize = PACKET - HEADER;
 /// Length and flags of an adaptation field.
 const FIELD: usize = 2;
 const PCR: usize = 6;
+
+/// PID of packets that say nothing.
+pub(super) const NULL: u16 = 0x1fff;
+
+/// PID of a packet.
+pub(super) fn pid(packet: &[u8; PACKET]) -> u16 {
+    u16::from_be_bytes([packet[1] & 0x1f, packet[2]])
+}
+
+/// What the header of a packet says, and its adaptation field.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Head {
+    pub pid: u16,
+    /// Whether a PES packet or a section begins in it.
+    pub starts: bool,
+    pub continuity: u8,
+    /// Where its payload begins; [`PACKET`] if it has none.
+    pub payload: usize,
+    pub discontinuity: bool,
+    pub random_access: bool,
+    /// The clock in 90 kHz ticks.
+    pub pcr: Option<u64>,
+}
+
+impl Head {
+    /// `None` if the packet has neither payload nor adaptation field, or one that does not fit.
+    pub fn read(packet: &[u8; PACKET]) -> Option<Head> {
+        let control = packet[3] >> 4 & 3;
+        let (mut payload, mut flags) = (HEADER, 0);
+        if control & 2 != 0 {
+            payload = HEADER + 1 + usize::from(packet[4]);
+            flags = if packet[4] > 0 { packet[5] } else { 0 };
+        }
+        if control & 1 == 0 {
+            payload = if control == 2 && payload <= PACKET { PACKET } else { return None };
+        } else if payload >= PACKET {
+            return None;
+        }
+        let timed = flags & 0x10 != 0 && usize::from(packet[4]) > PCR;
+        Some(Head {
+            pid: pid(packet),
+            starts: packet[1] & 0x40 != 0 && payload < PACKET,
+            continuity: packet[3] & 0x0f,
+            payload,
+            discontinuity: flags & 0x80 != 0,
+            random_access: flags & 0x40 != 0,
+            pcr: timed.then(|| read_pcr(packet)),
+        })
+    }
+}
+
+fn read_pcr(packet: &[u8; PACKET]) -> u64 {
+    let [high @ .., low] = [packet[6], packet[7], packet[8], packet[9], packet[10]];
+    u64::from(u32::from_be_bytes(high)) << 1 | u64::from(low >> 7)
+}
+
+/// Replaces the clock of a packet that has one; its part in 27 MHz stays.
+pub(super) fn write_pcr(packet: &mut [u8; PACKET], ticks: u64) {
+    packet[6..10].copy_from_slice(&((ticks >> 1) as u32).to_be_bytes());
+    packet[10] = packet[10] & 0x7f | (ticks as u8) << 7;
+}
 
 /// What a packet says about the stream beside its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,6 +104,11 @@ pub(super) struct Pid {
 impl Pid {
     pub(super) const fn new(number: u16) -> Self {
         Pid { number, continuity: 0 }
+    }
+
+    /// Whose last packet had this count.
+    pub(super) const fn following(number: u16, continuity: u8) -> Self {
+        Pid { number, continuity: (continuity + 1) & 0x0f }
     }
 
     /// Appends `head` and `body`, one behind the other, as packets of which the first one starts a unit.

@@ -1,6 +1,7 @@
 //! PAT and PMT: what is in the stream, and where (ISO/IEC 13818-1 §2.4.4).
 
 use super::packet::ROOM;
+use super::program::Program;
 
 /// PID of the program map.
 pub(super) const PMT: u16 = 0x1000;
@@ -8,6 +9,9 @@ pub(super) const PMT: u16 = 0x1000;
 pub(super) const VIDEO: u16 = 0x100;
 /// PID of the audio.
 pub(super) const AUDIO: u16 = 0x101;
+
+/// PID of a clock that comes with no stream.
+pub(super) const CLOCK: u16 = 0x1ff;
 
 const PROGRAM: u16 = 1;
 const STREAM: u16 = 1;
@@ -60,6 +64,17 @@ pub(super) fn pmt(tracks: Tracks, version: u8) -> Vec<u8> {
     section(0x02, PROGRAM, version, &body)
 }
 
+/// The payload of packets that say what a program is made of, whose streams are on `pids` here. `version` counts modulo 32.
+pub(super) fn map(program: &Program, clock: u16, pids: &[u16], version: u8) -> Vec<u8> {
+    let mut body = (0xe000 | clock).to_be_bytes().to_vec();
+    body.extend_from_slice(&(0xf000 | program.descriptors.len() as u16).to_be_bytes());
+    body.extend_from_slice(&program.descriptors);
+    for (elementary, pid) in program.streams.iter().zip(pids) {
+        stream(elementary.coding, *pid, &elementary.descriptors, &mut body);
+    }
+    section(0x02, PROGRAM, version, &body)
+}
+
 fn stream(kind: u8, pid: u16, descriptors: &[u8], body: &mut Vec<u8>) {
     body.push(kind);
     body.extend_from_slice(&(0xe000 | pid).to_be_bytes());
@@ -67,9 +82,9 @@ fn stream(kind: u8, pid: u16, descriptors: &[u8], body: &mut Vec<u8>) {
     body.extend_from_slice(descriptors);
 }
 
-/// A section that is one of one, behind its pointer field; what is left of the packet is stuffed behind it, as sections are
+/// A section that is one of one, behind its pointer field; what is left of its last packet is stuffed behind it, as sections are
 /// (§2.4.4).
-fn section(table: u8, id: u16, version: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn section(table: u8, id: u16, version: u8, body: &[u8]) -> Vec<u8> {
     // What the length counts: five bytes of head, the body, four of checksum.
     let length = 0xb000 | (5 + body.len() + 4) as u16;
     let mut out = vec![0, table];
@@ -79,12 +94,12 @@ fn section(table: u8, id: u16, version: u8, body: &[u8]) -> Vec<u8> {
     out.extend_from_slice(body);
     let checksum = crc32(&out[1..]);
     out.extend_from_slice(&checksum.to_be_bytes());
-    out.resize(ROOM, 0xff);
+    out.resize(out.len().next_multiple_of(ROOM), 0xff);
     out
 }
 
 /// The checksum of ISO/IEC 13818-1 annex A: polynomial 0x04c11db7, most significant bit first, not inverted.
-fn crc32(data: &[u8]) -> u32 {
+pub(super) fn crc32(data: &[u8]) -> u32 {
     data.iter().fold(!0, |crc, byte| {
         (0..8).fold(
             crc ^ u32::from(*byte) << 24,
