@@ -1,4 +1,4 @@
-//! The chunked transfer coding of a request's body (RFC 9112 §7.1).
+//! The chunked transfer coding (RFC 9112 §7.1).
 
 use bytes::{Buf, Bytes, BytesMut};
 
@@ -39,7 +39,7 @@ enum State {
 pub(super) enum Piece {
     /// The next bytes of the content, at least one.
     Data(Bytes),
-    /// The body is over; what follows belongs to the next request.
+    /// The body is over; what follows belongs to the next message.
     End,
 }
 
@@ -69,6 +69,11 @@ impl Chunked {
     /// How many bytes of the present chunk are still to come.
     pub(super) fn announced(&self) -> u64 {
         if let State::Data(left) = self.state { left } else { 0 }
+    }
+
+    /// From here on, so many bytes of extensions and trailer fields may come.
+    pub(super) fn allow(&mut self, overhead: usize) {
+        self.overhead = overhead;
     }
 
     fn step(&mut self, byte: u8) -> Result<State, Fault> {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// The header fields of a request, in their order. Names compare without case (RFC 9110 §5.1).
+/// The header fields of a message, in their order. Names compare without case (RFC 9110 §5.1).
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers {
     fields: Vec<(Box<str>, Box<str>)>,
@@ -41,7 +41,8 @@ impl Headers {
 /// Secrets never get into a log by way of `{:?}`.
 impl fmt::Debug for Headers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SECRET: [&str; 3] = ["Authorization", "Proxy-Authorization", "Cookie"];
+        // Where providers redirect to, the path holds what gives access.
+        const SECRET: [&str; 5] = ["Authorization", "Proxy-Authorization", "Cookie", "Set-Cookie", "Location"];
         f.debug_map()
             .entries(self.iter().map(|(name, value)| {
                 let secret = SECRET.iter().any(|secret| secret.eq_ignore_ascii_case(name));
@@ -51,7 +52,7 @@ impl fmt::Debug for Headers {
     }
 }
 
-/// The name of a field of a response. Made in constants only, so that a wrong one does not compile.
+/// The name of a field that may go out. Made in constants only, so that a wrong one does not compile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FieldName(&'static str);
 
@@ -104,6 +105,8 @@ macro_rules! names {
 }
 
 names! {
+    ACCEPT = "Accept";
+    ACCEPT_ENCODING = "Accept-Encoding";
     ACCEPT_PATCH = "Accept-Patch";
     ACCEPT_POST = "Accept-Post";
     ACCEPT_RANGES = "Accept-Ranges";
@@ -113,23 +116,30 @@ names! {
     ACCESS_CONTROL_EXPOSE_HEADERS = "Access-Control-Expose-Headers";
     ACCESS_CONTROL_MAX_AGE = "Access-Control-Max-Age";
     ALLOW = "Allow";
+    AUTHORIZATION = "Authorization";
     CACHE_CONTROL = "Cache-Control";
     CONTENT_RANGE = "Content-Range";
     CONTENT_SECURITY_POLICY = "Content-Security-Policy";
     CONTENT_TYPE = "Content-Type";
+    COOKIE = "Cookie";
     ETAG = "ETag";
+    HOST = "Host";
     LAST_MODIFIED = "Last-Modified";
     LINK = "Link";
     LOCATION = "Location";
+    RANGE = "Range";
+    REFERER = "Referer";
     REFERRER_POLICY = "Referrer-Policy";
     RETRY_AFTER = "Retry-After";
+    USER_AGENT = "User-Agent";
     VARY = "Vary";
+    VIA = "Via";
     WWW_AUTHENTICATE = "WWW-Authenticate";
     X_CONTENT_TYPE_OPTIONS = "X-Content-Type-Options";
 }
 
-/// The value of a field of a response: no CR, LF, NUL or other control character can be in it, so that nothing a client
-/// sent can add fields to its answer or end its head.
+/// The value of a field that may go out: no CR, LF, NUL or other control character can be in it, so that nothing a peer
+/// sent can add fields to a head or end it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldValue(Cow<'static, str>);
 

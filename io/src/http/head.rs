@@ -209,7 +209,8 @@ fn transfer_coding(headers: &Headers) -> Result<RequestBody, Fault> {
     Ok(RequestBody::Chunked)
 }
 
-fn keeps_alive(headers: &Headers, version: Version) -> bool {
+/// Whether the sender of a head means the connection to go on (RFC 9112 §9.3).
+pub(super) fn keeps_alive(headers: &Headers, version: Version) -> bool {
     let says = |option: &str| headers.list("Connection").any(|own| own.eq_ignore_ascii_case(option));
     !says("close") && (version == Version::Http11 || says("keep-alive"))
 }
