@@ -575,6 +575,15 @@ pub enum Note {
         /// How long it lasted, in µs.
         lasted: u64,
     },
+    /// What was wrong with an origin, as far as the core does not know.
+    SourceFault {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// In words.
+        why: String,
+    },
     /// The first media of a channel came.
     ChannelStarted {
         /// The channel.

@@ -5,6 +5,7 @@
 //! | [`server`] | what does a connection do next, and what becomes of a session's bytes? |
 //! | [`routes`] | which request means what? |
 //! | [`media`] | what crosses between the loop and the media threads? |
+//! | [`origin`] | where does a channel come from? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
@@ -14,6 +15,7 @@
 
 pub mod http;
 pub mod media;
+pub mod origin;
 pub mod ovt;
 pub mod routes;
 pub mod sdp;

@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use holdfast_core::input::{Arrivals, EndReason, Evidence, SessionId};
+use holdfast_core::input::{Arrivals, EndReason, Evidence, Loss, SessionId, SourceId, Writer};
 use holdfast_core::time::Time;
 
+use crate::origin::Origin;
 use crate::sdp::{Candidate, Offer};
 
 /// Which packets a stamp is about.
@@ -115,7 +116,7 @@ impl Codec {
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// Where it came from.
-    pub session: SessionId,
+    pub from: Writer,
     /// How it is coded.
     pub codec: Codec,
     /// When it is to be shown, µs on the driver's clock. May lie before the driver's epoch by a little.
@@ -169,6 +170,19 @@ pub enum MediaCommand {
     Rebuild {
         /// The session.
         session: SessionId,
+    },
+    /// Fetch a channel from an origin that GStreamer speaks with ([`Origin::Rtsp`], [`Origin::Srt`]); answered by
+    /// [`MediaEvent::SourceOpened`] and media, or by [`MediaEvent::SourceLost`]. It does not try again by itself.
+    Open {
+        /// The source.
+        source: SourceId,
+        /// Where.
+        origin: Origin,
+    },
+    /// Take the source down; nothing is to be said of it any more.
+    Close {
+        /// The source.
+        source: SourceId,
     },
     /// Tell the publisher (DTLS close_notify), then take everything down; answered by [`MediaEvent::Gone`].
     Finish {
@@ -228,6 +242,27 @@ pub enum MediaEvent {
     },
     /// An access unit.
     Unit(Unit),
+    /// The origin agreed to send.
+    SourceOpened {
+        /// The source.
+        source: SourceId,
+    },
+    /// Bytes of the MPEG-TS that an origin sends.
+    SourceData {
+        /// The source.
+        source: SourceId,
+        /// In any pieces.
+        data: Bytes,
+    },
+    /// The source is of no more use. It is taken down by itself.
+    SourceLost {
+        /// The source.
+        source: SourceId,
+        /// What happened.
+        loss: Loss,
+        /// In words, for the status and the log.
+        why: String,
+    },
     /// Nothing of the session is left: threads, sockets, memory.
     Gone {
         /// The session.

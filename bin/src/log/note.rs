@@ -175,6 +175,8 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::Ended => (Level::INFO, "its session was ended before it was answered"),
         RefuseReason::Draining => (Level::INFO, "the program stops"),
         RefuseReason::TooManyViewers => (Level::WARN, "the feed has as many viewers as `live.viewers` allows"),
+        RefuseReason::StartTimeout => (Level::WARN, "no media came within `start_timeout`"),
+        RefuseReason::NoSource => (Level::INFO, "no origin of the channel can be had"),
         RefuseReason::NotFound => (Level::INFO, "there is no such endpoint"),
     }
 }
@@ -187,6 +189,12 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
             "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
         ),
         ViewerEnd::Idle => (Level::INFO, "was ended: nobody published for `live.idle`"),
+        ViewerEnd::Ended => {
+            (Level::INFO, "was ended: the origin ended the stream and did not begin again within `end_grace`")
+        }
+        ViewerEnd::NoSource => {
+            (Level::INFO, "was ended: the channel's origins were tried as often as `retries` allows")
+        }
         ViewerEnd::Shutdown => (Level::DEBUG, "was ended: the program stops"),
     }
 }

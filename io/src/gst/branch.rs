@@ -285,7 +285,7 @@ impl Bridge {
         // An intra picture that is no IDR is not marked as a delta either, but nothing can be decoded from there.
         let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && is_idr(&data));
         let data = bytes::Bytes::from_owner(data);
-        Some(Unit { session: self.to.line.session, codec: self.codec, pts, dts, key, data })
+        Some(Unit { from: Writer::Session(self.to.line.session), codec: self.codec, pts, dts, key, data })
     }
 }
 

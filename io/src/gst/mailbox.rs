@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use gstreamer_webrtc::WebRTCSessionDescription;
-use holdfast_core::input::{EndReason, SessionId};
+use holdfast_core::input::{EndReason, SessionId, Writer};
 
 use crate::media::Unit;
 
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn unit(pts: i64) -> Unit {
-        Unit { session: session(), codec: Codec::Aac, pts, dts: pts, key: true, data: Bytes::new() }
+        Unit { from: Writer::Session(session()), codec: Codec::Aac, pts, dts: pts, key: true, data: Bytes::new() }
     }
 
     fn counted(units: usize) -> (Outbox, Inbox, Arc<AtomicUsize>) {

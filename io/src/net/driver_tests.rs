@@ -8,7 +8,7 @@ use std::thread;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::SessionId;
+use holdfast_core::input::{SessionId, Writer};
 
 use super::super::clients::{Client, Kind, LARGE, LAST, OK, answers, offer, tls};
 use super::super::fake::{Fake, LIES, Lie};
@@ -182,7 +182,7 @@ fn a_viewer_gets_every_packet_in_order_however_its_socket_takes_them() {
             let now = fake.0.borrow().now.as_micros() as i64;
             let data = Bytes::from(vec![unit as u8; 80 + fake.random(400) as usize]);
             let codec = Codec::Opus { channels: 2 };
-            let unit = Unit { session, codec, pts: now, dts: now, key: true, data };
+            let unit = Unit { from: Writer::Session(session), codec, pts: now, dts: now, key: true, data };
             stage.studio.borrow_mut().events.push_back(MediaEvent::Unit(unit));
             stage.driver.media_waits = true;
             stage.turns(1);

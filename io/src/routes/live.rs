@@ -1,15 +1,26 @@
-//! Live MPEG-TS over HTTP: `/live/{endpoint}.ts` is the first slot, `/live/{endpoint}/{slot}.ts` any, counted from 1.
+//! Live MPEG-TS over HTTP: `/live/{endpoint}.ts` is the first slot, `/live/{endpoint}/{slot}.ts` any, counted from 1,
+//! `/live/{channel}.ts` a channel.
 
 use holdfast_core::input::{FeedId, Input};
 
 use super::{not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, Server};
+use crate::server::{Call, Server, pseudonym};
+
+/// The longest name of a server that is remembered, in bytes.
+const HOP: usize = 128;
 
 /// Watches the feed of a slot.
 pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second: Option<&str>) {
     let Some(feed) = feed(call.server, first, second) else { return call.answer(not_found()) };
+    if let Some(channel) = call.server.edge().pull().channel_of(feed) {
+        let own = pseudonym(call.server.settings().instance);
+        if hops(request).any(|hop| hop == own) {
+            return call.answer(comes_from_here());
+        }
+        call.server.came_through(channel, hops(request));
+    }
     match request.method {
         Method::Get => {
             call.ask(|request| Input::Join { request, feed });
@@ -24,6 +35,18 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
     }
 }
 
+/// The servers through which a request came, as they name themselves (RFC 9110 §7.6.3).
+fn hops(request: &Request) -> impl Iterator<Item = &str> {
+    let hops = request.headers.list("Via").filter_map(|element| element.split_ascii_whitespace().nth(1));
+    hops.filter(|hop| hop.len() <= HOP)
+}
+
+/// A channel is asked for by itself.
+fn comes_from_here() -> Response {
+    let detail = "this channel is fetched from here in a circle: one of its sources leads back to this server";
+    Response::problem(Status::LOOP_DETECTED, "loop", "Loop Detected", detail)
+}
+
 fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
     let (name, slot) = match second {
         None => (first.strip_suffix(".ts")?, 1),
@@ -34,8 +57,11 @@ fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
             (slot.to_string() == number).then_some((first, slot))?
         }
     };
-    let (endpoint, _) = server.edge().endpoint(name)?;
-    server.edge().feed_of(endpoint, slot.checked_sub(1)?)
+    if let Some((endpoint, _)) = server.edge().endpoint(name) {
+        return server.edge().feed_of(endpoint, slot.checked_sub(1)?);
+    }
+    let (channel, _) = server.edge().channel(name).filter(|_| second.is_none())?;
+    server.edge().pull().feed_of(channel)
 }
 
 /// The head of a live stream: 200 whatever range was asked for, since players take a 206 of unknown size for something to

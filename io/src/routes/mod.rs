@@ -132,6 +132,16 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
                 "no session could be negotiated from this offer; offer H.264 and Opus over BUNDLE and DTLS-SRTP",
             ),
         ),
+        RefuseReason::StartTimeout => (
+            Status::GATEWAY_TIMEOUT,
+            Some(3),
+            "no media of this channel came in time: its origin can be reached and sends nothing, or takes too long",
+        ),
+        RefuseReason::NoSource => (
+            Status::BAD_GATEWAY,
+            Some(3),
+            why.unwrap_or("no origin of this channel can be had at present; /api/status says what became of each"),
+        ),
         RefuseReason::NotFound => return not_found(),
     };
     let problem = Response::problem(status, reason.as_str(), status.reason(), detail);

@@ -6,10 +6,12 @@
 mod address;
 mod call;
 mod connection;
+mod link;
 mod publishers;
 mod rate;
 mod refusals;
 mod settings;
+mod sources;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -28,8 +30,11 @@ use crate::routes;
 pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
+pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
+pub(crate) use sources::pseudonym;
+pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
 pub enum ConnKind {}
@@ -43,6 +48,12 @@ pub enum Action {
     Write(ConnId),
     /// Drop the socket, then nothing more is said of this connection.
     Close(ConnId),
+    /// Connect to an origin.
+    Connect(LinkId, Target),
+    /// There is something to [`Server::link_transmit`] on this link.
+    WriteLink(LinkId),
+    /// Drop the link, at whatever stage it is; then nothing more is said of it.
+    CloseLink(LinkId),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -69,6 +80,7 @@ pub struct Server {
     entropy: Box<dyn FnMut() -> [u8; 16] + Send>,
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
+    sources: Sources,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -121,6 +133,7 @@ impl Server {
             entropy,
             connections: Table::default(),
             publishers: Publishers::default(),
+            sources: Sources::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             next_request: 0,
@@ -284,14 +297,18 @@ impl Server {
 
     /// The media side says something.
     pub fn media(&mut self, now: Time, event: MediaEvent) {
-        // A session that ends at this very moment may not reach its muxer any more: packets would be counted there that the
-        // core then keeps out of the feed, and viewers would miss them.
+        self.be_punctual(now);
+        self.on_media(now, event);
+        self.pump(now);
+    }
+
+    /// What is due happens before media comes. Who ends or is superseded at this very moment may not reach a muxer or a splicer
+    /// any more: packets would be counted there that the core then keeps out of the feed, and viewers would miss them.
+    fn be_punctual(&mut self, now: Time) {
         if self.edge.edge().deadline().is_some_and(|deadline| deadline <= now) {
             self.decide(now, Input::Tick);
             self.pump(now);
         }
-        self.on_media(now, event);
-        self.pump(now);
     }
 
     /// Deadlines.
@@ -302,9 +319,8 @@ impl Server {
                 self.overdue(now, id);
             }
         }
-        if self.edge.edge().deadline().is_some_and(|deadline| deadline <= now) {
-            self.decide(now, Input::Tick);
-        }
+        self.be_punctual(now);
+        self.play_on(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -317,8 +333,13 @@ impl Server {
 
     /// When [`Server::tick`] must be called next.
     pub fn deadline(&self) -> Option<Time> {
-        let rooms =
-            [self.edge.edge().deadline(), self.timers.deadline(), self.publishers.deadline(), self.refusals.deadline()];
+        let rooms = [
+            self.edge.edge().deadline(),
+            self.timers.deadline(),
+            self.publishers.deadline(),
+            self.sources.deadline(),
+            self.refusals.deadline(),
+        ];
         rooms.into_iter().flatten().min()
     }
 
@@ -500,6 +521,9 @@ impl Server {
         match output {
             Output::Start { .. } | Output::Finish { .. } | Output::KeyFrame { .. } | Output::Rebuild { .. } => {
                 self.execute_media(now, output);
+            }
+            Output::Open { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {
+                self.execute_source(now, output);
             }
             Output::Accept { request, session } => {
                 let answer = routes::whip::created(self, session);

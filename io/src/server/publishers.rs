@@ -182,7 +182,7 @@ impl Server {
                 };
                 self.publishers.secrets.insert(secret, session);
                 self.publishers.sessions.insert(session, publisher);
-                self.publishers.muxers.entry(feed).or_default().session(session, tracks);
+                self.publishers.muxers.entry(feed).or_default().session(Writer::Session(session), tracks);
                 let settings = self.session_settings(endpoint);
                 let start = MediaCommand::Start { session, offer, activity, settings };
                 self.actions.push_back(Action::Media(start));
@@ -206,7 +206,7 @@ impl Server {
                 if let Some(publisher) = self.publishers.sessions.get(&session)
                     && let Some(muxer) = self.publishers.muxers.get_mut(&publisher.feed)
                 {
-                    muxer.session(session, publisher.tracks);
+                    muxer.session(Writer::Session(session), publisher.tracks);
                 }
                 self.actions.push_back(Action::Media(MediaCommand::Rebuild { session }));
             }
@@ -222,7 +222,13 @@ impl Server {
 
     pub(super) fn on_media(&mut self, now: Time, event: MediaEvent) {
         match event {
-            MediaEvent::Unit(unit) => self.on_unit(now, &unit),
+            MediaEvent::Unit(unit) => match unit.from {
+                Writer::Session(session) => self.on_unit(now, session, &unit),
+                Writer::Source(source) => self.source_unit(now, source, &unit),
+            },
+            MediaEvent::SourceOpened { source } => self.decide(now, Input::Opened { source }),
+            MediaEvent::SourceData { source, data } => self.stream(now, source, &data),
+            MediaEvent::SourceLost { source, loss, why } => self.source_lost(now, source, loss, why),
             MediaEvent::Answered { session, answer } => {
                 if let Some(publisher) = self.publishers.sessions.get_mut(&session) {
                     (publisher.answer, publisher.request) = (answer, None);
@@ -265,9 +271,8 @@ impl Server {
     }
 
     /// An access unit goes into the slot's feed, if its session still holds the slot.
-    fn on_unit(&mut self, now: Time, unit: &Unit) {
-        let Some(publisher) = self.publishers.sessions.get(&unit.session).filter(|publisher| !publisher.finished)
-        else {
+    fn on_unit(&mut self, now: Time, session: SessionId, unit: &Unit) {
+        let Some(publisher) = self.publishers.sessions.get(&session).filter(|publisher| !publisher.finished) else {
             return;
         };
         let feed = publisher.feed;
@@ -277,9 +282,10 @@ impl Server {
             self.decide(now, Input::KeyFrameWanted { feed });
         }
         if let Some(chunk) = chunk {
-            let from = Writer::Session(unit.session);
+            let from = unit.from;
             let random_access = chunk.random_access.then_some(chunk.pts);
-            self.decide(now, Input::Media { feed, from, data: chunk.data, random_access });
+            self.decide(now, Input::Media { feed, from, data: chunk.data.clone(), random_access });
+            self.follow(now, feed, &chunk.data);
         }
     }
 }

@@ -1,7 +1,11 @@
 //! What the server is told when it starts.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::Clip;
+use crate::origin::Origin;
 use crate::ts::AudioCodec;
 
 /// What the server needs to know beside what the core decides by.
@@ -17,6 +21,12 @@ pub struct Settings {
     pub audio: AudioCodec,
     /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
     pub epoch: u64,
+    /// Where each channel comes from, in the order of the configuration.
+    pub origins: Vec<Vec<Origin>>,
+    /// The files among them, and the test signal, by [`Origin::label`].
+    pub clips: BTreeMap<String, Arc<Clip>>,
+    /// A random number that tells this process from others.
+    pub instance: u128,
     /// Whether the calls of the core are written down.
     pub journal: bool,
 }
@@ -29,6 +39,9 @@ impl Default for Settings {
             api_tokens: Vec::new(),
             audio: AudioCodec::Aac,
             epoch: 0,
+            origins: Vec::new(),
+            clips: BTreeMap::new(),
+            instance: 0,
             journal: false,
         }
     }

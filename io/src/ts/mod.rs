@@ -31,7 +31,7 @@ mod tests;
 
 pub use fault::Fault;
 pub use muxer::{Chunk, Counts, Muxer};
-pub use packet::PACKET;
+pub use packet::{PACKET, clock};
 pub use program::{Elementary, Kind, Program};
 pub use psi::{AudioCodec, Tracks};
 pub use scanner::{Choice, Scanned, Scanner, Segment};

@@ -1,7 +1,7 @@
 //! The muxer of one slot: one stream across all its sessions.
 
 use bytes::Bytes;
-use holdfast_core::input::SessionId;
+use holdfast_core::input::Writer;
 
 use super::packet::{Adaptation, PACKET, Pid, wrap, write_pes_head};
 use super::psi::{self, AudioCodec, Tracks};
@@ -46,7 +46,7 @@ pub struct Chunk {
     pub data: Bytes,
     /// Whether a player can start at its first byte.
     pub random_access: bool,
-    /// When its unit is to be shown, in 90 kHz ticks modulo 2³³.
+    /// When what a player sees first there is to be shown, in 90 kHz ticks modulo 2³³; of no meaning where it cannot start.
     pub pts: u64,
 }
 
@@ -99,7 +99,7 @@ struct Track {
 /// The session that feeds the slot now. Times are before the offset.
 #[derive(Debug)]
 struct Session {
-    id: SessionId,
+    id: Writer,
     tracks: Tracks,
     /// The first time that came, and the latest.
     span: Option<(i64, i64)>,
@@ -156,11 +156,11 @@ impl Muxer {
         }
     }
 
-    /// From here on the slot is fed by `session`, which negotiated `tracks`. Said again of the same session, its times are taken
+    /// From here on the stream is fed by `from`, which negotiated `tracks`. Said again of the same session, its times are taken
     /// anew.
-    pub fn session(&mut self, session: SessionId, tracks: Tracks) {
+    pub fn session(&mut self, from: Writer, tracks: Tracks) {
         let (span, video, audio, offset) = (None, None, None, None);
-        self.session = Some(Session { id: session, tracks, span, video, audio, offset, skew: 0 });
+        self.session = Some(Session { id: from, tracks, span, video, audio, offset, skew: 0 });
     }
 
     /// Whether the session has video of which nothing can go out before a key frame.
@@ -221,7 +221,7 @@ impl Muxer {
 
     /// Whether the unit belongs into the stream, and what the program is made of then.
     fn admit(&mut self, unit: &Unit) -> Option<Tracks> {
-        let Some(session) = self.session.as_mut().filter(|session| session.id == unit.session) else {
+        let Some(session) = self.session.as_mut().filter(|session| session.id == unit.from) else {
             self.counts.foreign += 1;
             return None;
         };

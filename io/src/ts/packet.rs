@@ -61,6 +61,12 @@ impl Head {
     }
 }
 
+/// The PID and the clock of a packet that has one, in 90 kHz ticks modulo 2³³.
+pub fn clock(packet: &[u8; PACKET]) -> Option<(u16, u64)> {
+    let head = Head::read(packet)?;
+    Some((head.pid, head.pcr?))
+}
+
 fn read_pcr(packet: &[u8; PACKET]) -> u64 {
     let [high @ .., low] = [packet[6], packet[7], packet[8], packet[9], packet[10]];
     u64::from(u32::from_be_bytes(high)) << 1 | u64::from(low >> 7)

@@ -138,6 +138,7 @@ impl Splicer {
             let first = segment.data.first_chunk().filter(|_| random_access)?;
             self.take_over(times, first);
         }
+        let pts = segment.random_access.map_or(0, |pts| pts.wrapping_add(self.offset) & ((1 << 33) - 1));
         let known = |source: &Source| Arc::ptr_eq(&source.program, &segment.program);
         let changed = !self.source.as_ref().is_some_and(known);
         if changed {
@@ -160,7 +161,7 @@ impl Splicer {
         }
         let data = window.finish();
         self.started |= !data.is_empty();
-        (!data.is_empty()).then(|| Chunk { data: Bytes::from(data), random_access })
+        (!data.is_empty()).then(|| Chunk { data: Bytes::from(data), random_access, pts })
     }
 
     /// `first` is the packet with which the new source starts.

@@ -8,7 +8,7 @@ mod stage;
 
 use std::time::{Duration, Instant};
 
-use holdfast_core::input::EndReason;
+use holdfast_core::input::{EndReason, Writer};
 use holdfast_io::gst::{AudioCodec, GstError, Options, Sessions};
 use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
 use holdfast_io::sdp::Candidate;
@@ -42,7 +42,11 @@ fn a_publisher_is_answered_and_its_tracks_arrive_in_order_from_a_key_frame_on() 
     assert!(video[0].key);
     assert_eq!(first_nal(&video[0]), 7, "parameter sets come first");
     for track in [&audio, &video] {
-        assert!(track.iter().all(|unit| unit.session == seat.id && unit.dts <= unit.pts && !unit.data.is_empty()));
+        assert!(
+            track
+                .iter()
+                .all(|unit| unit.from == Writer::Session(seat.id) && unit.dts <= unit.pts && !unit.data.is_empty())
+        );
         assert!(track.is_sorted_by(|earlier, later| earlier.pts < later.pts));
     }
     assert!(audio.iter().all(|unit| unit.key && unit.codec == Codec::Opus { channels: 2 }));

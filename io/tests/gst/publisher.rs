@@ -91,8 +91,8 @@ impl Publisher {
     pub fn live(stage: &mut Stage, channels: u32) -> (Publisher, Seat) {
         let publisher = Publisher::new(channels);
         let seat = publisher.publish(stage);
-        stage.unit("audio", |unit| unit.session == seat.id && !unit.codec.is_video());
-        stage.unit("video", |unit| unit.session == seat.id && unit.codec.is_video());
+        stage.unit("audio", |unit| unit.from == Writer::Session(seat.id) && !unit.codec.is_video());
+        stage.unit("video", |unit| unit.from == Writer::Session(seat.id) && unit.codec.is_video());
         (publisher, seat)
     }
 

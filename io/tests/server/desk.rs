@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{Note, SessionId};
+use holdfast_core::input::{Note, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
 use holdfast_io::server::{Action, ConnId, Limits, Server, Settings, Transmit};
@@ -185,7 +185,7 @@ impl Desk {
     pub fn video(&mut self, session: SessionId, at: i64) {
         // An access unit delimiter, then an IDR slice.
         let data = Bytes::from_static(&[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65, 1, 2, 3]);
-        let unit = Unit { session, codec: Codec::H264, pts: at, dts: at, key: true, data };
+        let unit = Unit { from: Writer::Session(session), codec: Codec::H264, pts: at, dts: at, key: true, data };
         self.server.media(self.time(), MediaEvent::Unit(unit));
         self.turn();
     }

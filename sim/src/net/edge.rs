@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::Config;
-use holdfast_core::input::{EndReason, SessionId};
+use holdfast_core::input::{EndReason, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
 use holdfast_io::server::{Action, ConnId, Server, Settings};
@@ -342,7 +342,7 @@ impl Edge {
         let length = if kind == Kind::Audio { 12 } else { 40 };
         let data: Bytes = head.iter().copied().chain(mark(id).into_iter().cycle().take(4 * length)).collect();
         let time = now.as_micros() as i64;
-        let unit = Unit { session: id, codec, pts: time, dts: time, key: kind != Kind::Video, data };
+        let unit = Unit { from: Writer::Session(id), codec, pts: time, dts: time, key: kind != Kind::Video, data };
         self.late.borrow_mut().push_back((now + JITTER, unit));
         self.changed.notify_one();
     }

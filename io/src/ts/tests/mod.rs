@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use holdfast_core::id::Id;
-use holdfast_core::input::SessionId;
+use holdfast_core::input::Writer;
 
 use super::*;
 use crate::media::{Codec, Unit};
@@ -21,12 +21,12 @@ const BOTH: Tracks = Tracks { audio: Some(AudioCodec::Opus), video: true };
 const AUDIO_ONLY: Tracks = Tracks { audio: Some(AudioCodec::Opus), video: false };
 const VIDEO_ONLY: Tracks = Tracks { audio: None, video: true };
 
-fn session(index: u32) -> SessionId {
-    Id::from_parts(index, 0)
+fn session(index: u32) -> Writer {
+    Writer::Session(Id::from_parts(index, 0))
 }
 
-fn unit(session: SessionId, codec: Codec, ms: i64, key: bool, data: &[u8]) -> Unit {
-    Unit { session, codec, pts: ms * 1000, dts: ms * 1000, key, data: Bytes::copy_from_slice(data) }
+fn unit(from: Writer, codec: Codec, ms: i64, key: bool, data: &[u8]) -> Unit {
+    Unit { from, codec, pts: ms * 1000, dts: ms * 1000, key, data: Bytes::copy_from_slice(data) }
 }
 
 fn key(index: u32, ms: i64) -> Unit {

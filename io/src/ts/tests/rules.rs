@@ -355,7 +355,7 @@ fn steps(time: impl Strategy<Value = i64>) -> impl Strategy<Value = Vec<Step>> {
         1 => (0..2u32, tracks).prop_map(|(index, tracks)| Step::Session { index, tracks }),
         30 => unit.prop_map(|(index, codec, dts, ahead, key, length)| {
             let data = Bytes::from(vec![index as u8; length]);
-            Step::Unit(Unit { session: session(index), codec, pts: dts.saturating_add(ahead), dts, key, data })
+            Step::Unit(Unit { from: session(index), codec, pts: dts.saturating_add(ahead), dts, key, data })
         }),
     ];
     prop::collection::vec(step, 0..120)
@@ -372,7 +372,7 @@ fn play(steps: Vec<Step>) -> Stream {
                 current = Some(session(index));
             }
             Step::Unit(unit) => {
-                let of = unit.session;
+                let of = unit.from;
                 let out = stage.push(unit);
                 assert!(!out || current == Some(of));
                 accepted += usize::from(out);

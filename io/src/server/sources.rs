@@ -1,0 +1,512 @@
+//! What comes of a channel's connections: bytes of origins in, media for its feed out.
+//!
+//! Whatever an origin speaks, it becomes MPEG-TS, goes through a scanner of its own connection, and through the splicer of its
+//! channel if the core lets it ([`Edge::takes`](holdfast_core::edge::Edge::takes)).
+
+mod player;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use holdfast_core::id::Table;
+use holdfast_core::input::{ChannelId, FeedId, Input, Loss, Note, Output, SourceId, Writer};
+use holdfast_core::time::{Time, Timers};
+
+use super::link::{LinkId, LinkKind, Target};
+use super::{Action, Server};
+use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
+use crate::http::field::{self, FieldValue};
+use crate::media::{Codec, MediaCommand, Unit};
+use crate::origin::Origin;
+use crate::ovt::{self, ClientEvent};
+use crate::ts::{AudioCodec, Muxer, Scanner, Segment, Splicer, Times, Tracks};
+pub use player::Clip;
+use player::Player;
+
+/// How many servers a stream may come through, as far as they name themselves.
+const HOPS: usize = 32;
+
+/// All sources of all channels.
+#[derive(Default)]
+pub struct Sources {
+    sources: BTreeMap<SourceId, Source>,
+    links: Table<LinkKind, SourceId>,
+    channels: BTreeMap<ChannelId, Channel>,
+    /// Sources that follow a publishing slot, by its feed.
+    followers: BTreeMap<FeedId, Vec<SourceId>>,
+    /// When files have more to give.
+    timers: Timers<SourceId>,
+}
+
+/// What a channel keeps over its sources.
+#[derive(Default)]
+struct Channel {
+    splicer: Splicer,
+    /// Whose media went through the splicer last.
+    spliced: Option<SourceId>,
+    /// What became of each of its origins last, in words.
+    faults: BTreeMap<u32, String>,
+    /// The servers through which its viewers' requests came.
+    hops: BTreeSet<String>,
+}
+
+struct Source {
+    channel: ChannelId,
+    index: u32,
+    feed: FeedId,
+    via: Via,
+    scanner: Scanner,
+    /// Of what does not come as MPEG-TS.
+    muxer: Option<Muxer>,
+}
+
+/// How a source's bytes come.
+enum Via {
+    Http(Box<Fetch>),
+    Ovt { link: LinkId, client: Box<ovt::Client>, first: Option<i64> },
+    Media,
+    File { player: Player, armed: Time },
+    Slot(FeedId),
+}
+
+/// One stream over HTTP, over all its redirects.
+struct Fetch {
+    link: LinkId,
+    get: Get,
+    exchange: Exchange,
+    redirects: usize,
+}
+
+impl Sources {
+    /// What became of a channel's origins last, in words, by their place in the list.
+    pub fn faults(&self, channel: ChannelId) -> impl Iterator<Item = (u32, &str)> {
+        let faults = self.channels.get(&channel).into_iter().flat_map(|channel| &channel.faults);
+        faults.map(|(index, why)| (*index, why.as_str()))
+    }
+
+    /// Whether nothing is open.
+    pub fn is_empty(&self) -> bool {
+        self.sources.is_empty()
+    }
+
+    pub(super) fn of_link(&self, link: LinkId) -> Option<SourceId> {
+        self.links.get(link).copied()
+    }
+
+    pub(super) fn link_gone(&mut self, link: LinkId) -> Option<SourceId> {
+        self.links.remove(link)
+    }
+
+    pub(super) fn output(&self, link: LinkId) -> Option<&[u8]> {
+        match &self.sources.get(self.links.get(link)?)?.via {
+            Via::Http(fetch) => Some(fetch.exchange.output()),
+            Via::Ovt { client, .. } => Some(client.output()),
+            Via::Media | Via::File { .. } | Via::Slot(_) => None,
+        }
+    }
+
+    pub(super) fn wrote(&mut self, link: LinkId, count: usize) {
+        let Some(source) = self.links.get(link).and_then(|source| self.sources.get_mut(source)) else { return };
+        match &mut source.via {
+            Via::Http(fetch) => fetch.exchange.wrote(count),
+            Via::Ovt { client, .. } => client.wrote(count),
+            Via::Media | Via::File { .. } | Via::Slot(_) => {}
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.timers.deadline()
+    }
+
+    fn came_through<'h>(&mut self, channel: ChannelId, hops: impl Iterator<Item = &'h str>) {
+        let own = &mut self.channels.entry(channel).or_default().hops;
+        for hop in hops {
+            if own.len() < HOPS {
+                own.insert(hop.to_owned());
+            }
+        }
+    }
+}
+
+impl Server {
+    /// Channels' sources, as far as moving their bytes goes.
+    pub fn sources(&self) -> &Sources {
+        &self.sources
+    }
+
+    /// A request to watch the channel came through these servers.
+    pub(crate) fn came_through<'h>(&mut self, channel: ChannelId, hops: impl Iterator<Item = &'h str>) {
+        self.sources.came_through(channel, hops);
+    }
+
+    /// Does what the core says about a source.
+    pub(super) fn execute_source(&mut self, now: Time, output: Output) {
+        match output {
+            Output::Open { source, channel, index } => self.open_source(now, source, channel, index),
+            Output::Close { source } => self.close_source(source),
+            Output::SourceKeyFrame { source } => {
+                if let Some(Via::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.via) {
+                    self.inbox.push_back(Input::KeyFrameWanted { feed: *feed });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn open_source(&mut self, now: Time, id: SourceId, channel: ChannelId, index: u32) {
+        let Some(feed) = self.edge().pull().feed_of(channel) else { return };
+        let origins = self.settings.origins.get(channel.0 as usize);
+        let Some(origin) = origins.and_then(|origins| origins.get(index as usize)).cloned() else {
+            return self.inbox.push_back(Input::Lost { source: id, loss: Loss::Unusable });
+        };
+        let mut muxer = None;
+        let via = match origin {
+            Origin::Http(url) => match self.get(channel, url) {
+                Ok(get) => {
+                    let (link, exchange) = (self.connect(id, http_target(&get)), Exchange::new(&get));
+                    Via::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
+                }
+                Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
+            },
+            Origin::Ovt { host, port, target, generation } => {
+                muxer = Some(Muxer::new());
+                let link = self.connect(id, Target { host, port, tls: false });
+                let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
+                let client = ovt::Client::new(&target, generation, opened);
+                Via::Ovt { link, client: Box::new(client), first: None }
+            }
+            Origin::Rtsp(_) | Origin::Srt(_) => {
+                let mut own = Muxer::new();
+                own.session(Writer::Source(id), Tracks::default());
+                muxer = Some(own);
+                self.actions.push_back(Action::Media(MediaCommand::Open { source: id, origin }));
+                Via::Media
+            }
+            Origin::File(_) | Origin::Test => match self.settings.clips.get(&origin.label()).cloned() {
+                Some(clip) => self.play(now, id, clip),
+                None => {
+                    let why = String::from("the file was not there when the program started");
+                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                }
+            },
+            Origin::Slot { endpoint, slot } => {
+                let found = self.edge().endpoint(&endpoint).and_then(|(id, _)| self.edge().feed_of(id, slot as usize));
+                let Some(followed) = found else {
+                    let why = String::from("this server has no such endpoint or slot");
+                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                };
+                self.sources.followers.entry(followed).or_default().push(id);
+                self.inbox.push_back(Input::Opened { source: id });
+                self.inbox.push_back(Input::KeyFrameWanted { feed: followed });
+                Via::Slot(followed)
+            }
+        };
+        let source = Source { channel, index, feed, via, scanner: Scanner::default(), muxer };
+        self.sources.sources.insert(id, source);
+    }
+
+    fn fail_to_open(&mut self, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+        self.tell_fault(channel, index, why);
+        self.inbox.push_back(Input::Lost { source: id, loss });
+    }
+
+    /// The request for a stream: it names the servers through which it came, so that one which is asked for its own stream
+    /// can tell (RFC 9110 §7.6.3).
+    fn get(&self, channel: ChannelId, url: url::Url) -> Result<Get, String> {
+        let hops = self.sources.channels.get(&channel).into_iter().flat_map(|channel| &channel.hops);
+        let own = pseudonym(self.settings.instance);
+        let via: Vec<String> = hops.filter(|hop| **hop != own).chain([&own]).map(|hop| format!("1.1 {hop}")).collect();
+        let via = FieldValue::new(via.join(", ")).map_err(|_| "a server on the way cannot be named")?;
+        Ok(Get::new(url).map_err(|fault| fault.to_string())?.header(field::VIA, via))
+    }
+
+    fn connect(&mut self, source: SourceId, target: Target) -> LinkId {
+        let link = self.sources.links.insert(source);
+        self.actions.push_back(Action::Connect(link, target));
+        link
+    }
+
+    fn close_source(&mut self, id: SourceId) {
+        let Some(source) = self.sources.sources.remove(&id) else { return };
+        match source.via {
+            Via::Http(fetch) => self.drop_link(fetch.link),
+            Via::Ovt { link, .. } => self.drop_link(link),
+            Via::Media => self.actions.push_back(Action::Media(MediaCommand::Close { source: id })),
+            Via::File { mut armed, .. } => self.sources.timers.set(id, &mut armed, Time::NEVER),
+            Via::Slot(feed) => {
+                if let Some(followers) = self.sources.followers.get_mut(&feed) {
+                    followers.retain(|follower| *follower != id);
+                }
+            }
+        }
+    }
+
+    fn drop_link(&mut self, link: LinkId) {
+        if self.sources.links.remove(link).is_some() {
+            self.actions.push_back(Action::CloseLink(link));
+        }
+    }
+
+    /// The source is of no more use: its connection is dropped, and the core told.
+    pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
+        if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
+            let (channel, index) = (*channel, *index);
+            self.tell_fault(channel, index, why);
+            self.close_source(id);
+            self.decide(now, Input::Lost { source: id, loss });
+        }
+    }
+
+    fn tell_fault(&mut self, channel: ChannelId, index: u32, why: String) {
+        self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
+        self.sources.channels.entry(channel).or_default().faults.insert(index, why);
+    }
+
+    /// Bytes came on a link.
+    pub(super) fn source_received(&mut self, now: Time, link: LinkId, data: &[u8]) {
+        let Some(id) = self.sources.of_link(link) else { return };
+        match self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
+            Some(Via::Http(fetch)) => {
+                fetch.exchange.receive(data);
+                self.fetch(now, id);
+            }
+            Some(Via::Ovt { client, .. }) => {
+                client.receive(data);
+                self.converse(now, id);
+            }
+            _ => {}
+        }
+    }
+
+    /// A link's origin sends nothing more.
+    pub(super) fn source_eof(&mut self, now: Time, link: LinkId) {
+        let Some(id) = self.sources.of_link(link) else { return };
+        match self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
+            Some(Via::Http(fetch)) => {
+                fetch.exchange.eof();
+                self.fetch(now, id);
+            }
+            Some(Via::Ovt { .. }) => {
+                // There is no other end in the protocol.
+                self.source_lost(now, id, Loss::Ended, String::from("the origin closed the connection"));
+            }
+            _ => {}
+        }
+    }
+
+    fn fetch(&mut self, now: Time, id: SourceId) {
+        while let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
+            let Some(event) = fetch.exchange.poll() else { return };
+            match event {
+                Event::Head(head) => self.answered(now, id, &head),
+                Event::Body(data) => self.stream(now, id, &data),
+                Event::End => {
+                    return self.source_lost(now, id, Loss::Ended, String::from("the origin ended the stream"));
+                }
+                Event::Fault(fault) => {
+                    use crate::http::client::Fault;
+                    let loss = match fault {
+                        Fault::Unanswered | Fault::EndedEarly => Loss::Reset,
+                        _ => Loss::Unusable,
+                    };
+                    return self.source_lost(now, id, loss, fault.to_string());
+                }
+            }
+        }
+    }
+
+    /// An origin answered a request for a stream.
+    fn answered(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
+        let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) else { return };
+        let loss = match head.status {
+            200 | 206 => return self.agreed(now, id, head),
+            300..=399 => match fetch.get.clone().follow(head) {
+                Ok(Some(_)) if fetch.redirects == REDIRECTS => {
+                    let why = format!("the origin redirects more than {REDIRECTS} times");
+                    return self.source_lost(now, id, Loss::Refused, why);
+                }
+                Ok(Some(get)) => return self.redirected(id, get),
+                Ok(None) => Loss::Refused,
+                Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
+            },
+            401 | 403 => Loss::Forbidden,
+            404 | 410 => Loss::NotFound,
+            508 => Loss::Loop,
+            _ => Loss::Refused,
+        };
+        self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
+    }
+
+    fn redirected(&mut self, id: SourceId, get: Get) {
+        let link = self.connect(id, http_target(&get));
+        let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) else { return };
+        let former = std::mem::replace(&mut fetch.link, link);
+        (fetch.exchange, fetch.get) = (Exchange::new(&get), get);
+        fetch.redirects += 1;
+        self.drop_link(former);
+    }
+
+    /// Content follows. What it is shows itself; only what surely is something else is said so at once.
+    fn agreed(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
+        let kind = head.headers.get("Content-Type").unwrap_or_default().to_ascii_lowercase();
+        let other = match kind.split(';').next().unwrap_or_default().trim() {
+            "text/html" => Some("a web page"),
+            "application/vnd.apple.mpegurl" | "application/x-mpegurl" | "audio/mpegurl" => Some("an HLS playlist"),
+            "application/dash+xml" => Some("a DASH manifest"),
+            "application/json" => Some("JSON"),
+            _ => None,
+        };
+        match other {
+            Some(other) => {
+                let why = format!("the origin answers with {other}; a source is an address that gives MPEG-TS");
+                self.source_lost(now, id, Loss::Unusable, why);
+            }
+            None => self.decide(now, Input::Opened { source: id }),
+        }
+    }
+
+    fn converse(&mut self, now: Time, id: SourceId) {
+        while let Some(Source { via: Via::Ovt { link, client, .. }, .. }) = self.sources.sources.get_mut(&id) {
+            let (link, event) = (*link, client.poll());
+            self.actions.push_back(Action::WriteLink(link));
+            let Some(event) = event else { return };
+            match event {
+                ClientEvent::Described(description) if self.instance().named(&description.uuid) => {
+                    let why = String::from("the origin gets this stream from here");
+                    return self.source_lost(now, id, Loss::Loop, why);
+                }
+                ClientEvent::Described(description) => self.described(id, &description.tracks),
+                ClientEvent::TracksChanged(tracks) => self.described(id, &tracks),
+                ClientEvent::Playing => self.decide(now, Input::Opened { source: id }),
+                ClientEvent::Unit(unit) => self.ovt_unit(now, id, unit),
+                ClientEvent::NotFound { message } => return self.source_lost(now, id, Loss::NotFound, message),
+                ClientEvent::NotStarted => {
+                    let why = String::from("the stream has not started");
+                    return self.source_lost(now, id, Loss::Refused, why);
+                }
+                ClientEvent::Refused { code, message } => {
+                    return self.source_lost(now, id, Loss::Refused, format!("the origin answers {code}: {message}"));
+                }
+                ClientEvent::Ignored(_) => {}
+                ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),
+            }
+        }
+    }
+
+    fn instance(&self) -> ovt::Instance {
+        ovt::Instance(self.settings.instance)
+    }
+
+    fn described(&mut self, id: SourceId, tracks: &[ovt::Track]) {
+        let audio = tracks.iter().find_map(|track| match track.codec {
+            ovt::Codec::Aac => Some(AudioCodec::Aac),
+            ovt::Codec::Opus => Some(AudioCodec::Opus),
+            _ => None,
+        });
+        let video = tracks.iter().any(|track| track.codec == ovt::Codec::H264);
+        if let Some(muxer) = self.sources.sources.get_mut(&id).and_then(|source| source.muxer.as_mut()) {
+            muxer.session(Writer::Source(id), Tracks { audio, video });
+        }
+    }
+
+    fn ovt_unit(&mut self, now: Time, id: SourceId, unit: ovt::Unit) {
+        let Some(Source { via: Via::Ovt { first, .. }, .. }) = self.sources.sources.get_mut(&id) else { return };
+        let codec = match unit.codec {
+            ovt::Codec::H264 => Codec::H264,
+            ovt::Codec::Aac => Codec::Aac,
+            ovt::Codec::Opus => Codec::Opus { channels: 2 },
+            ovt::Codec::H265 | ovt::Codec::Mp3 => return,
+        };
+        let first = *first.get_or_insert(unit.dts);
+        let ovt::Unit { pts, dts, key, data, .. } = unit;
+        let unit = Unit { from: Writer::Source(id), codec, pts: pts - first, dts: dts - first, key, data };
+        self.source_unit(now, id, &unit);
+    }
+
+    /// An access unit came from an origin.
+    pub(super) fn source_unit(&mut self, now: Time, id: SourceId, unit: &Unit) {
+        let muxer = self.sources.sources.get_mut(&id).and_then(|source| source.muxer.as_mut());
+        if let Some(chunk) = muxer.and_then(|muxer| muxer.push(unit)) {
+            self.stream(now, id, &chunk.data);
+        }
+    }
+
+    /// Bytes of MPEG-TS came from an origin.
+    pub(super) fn stream(&mut self, now: Time, id: SourceId, data: &[u8]) {
+        let Some(source) = self.sources.sources.get_mut(&id) else { return };
+        let mut segments = VecDeque::new();
+        let read = source.scanner.read(data, &mut segments);
+        for segment in segments {
+            self.segment(now, id, segment);
+        }
+        if let Err(fault) = read {
+            self.source_lost(now, id, Loss::Unusable, format!("the origin sends {fault}"));
+        }
+    }
+
+    /// Media of a source goes into the channel's feed, if the core lets it.
+    fn segment(&mut self, now: Time, id: SourceId, segment: Segment) {
+        let Some(source) = self.sources.sources.get(&id) else { return };
+        let (feed, from) = (source.feed, Writer::Source(id));
+        let random_access = segment.random_access.is_some();
+        let mut input = Input::Arrived { source: id };
+        if self.edge().takes(now, feed, from, random_access) {
+            let channel = self.sources.channels.entry(source.channel).or_default();
+            if channel.spliced != Some(id) {
+                channel.spliced = Some(id);
+                channel.splicer.begin(Times::Kept);
+            }
+            if let Some(chunk) = channel.splicer.pass(segment) {
+                let random_access = chunk.random_access.then_some(chunk.pts);
+                input = Input::Media { feed, from, data: chunk.data, random_access };
+            }
+        }
+        self.decide(now, input);
+    }
+
+    /// Media went into a slot's feed: whoever follows it gets it, too.
+    pub(super) fn follow(&mut self, now: Time, slot: FeedId, data: &Bytes) {
+        let Some(followers) = self.sources.followers.get(&slot) else { return };
+        for id in followers.clone() {
+            self.stream(now, id, data);
+        }
+    }
+
+    fn play(&mut self, now: Time, id: SourceId, clip: Arc<Clip>) -> Via {
+        self.inbox.push_back(Input::Opened { source: id });
+        let mut armed = Time::NEVER;
+        self.sources.timers.set(id, &mut armed, now);
+        Via::File { player: Player::new(clip, now), armed }
+    }
+
+    /// Files that have more to give now.
+    pub(super) fn play_on(&mut self, now: Time) {
+        while let Some(id) = self.sources.timers.expired(now) {
+            let Some(source) = self.sources.sources.get_mut(&id) else { continue };
+            let Via::File { player, armed } = &mut source.via else { continue };
+            *armed = Time::NEVER;
+            let turn = player.turn(now);
+            self.sources.timers.set(id, armed, turn.next);
+            if turn.begins_anew {
+                source.scanner = Scanner::default();
+                let channel = self.sources.channels.entry(source.channel).or_default();
+                if channel.spliced == Some(id) {
+                    channel.splicer.begin(Times::Continued);
+                }
+            }
+            self.stream(now, id, &turn.data);
+        }
+    }
+}
+
+/// How this server names itself where it fetches.
+pub(crate) fn pseudonym(instance: u128) -> String {
+    format!("holdfast-{instance:032x}")
+}
+
+fn http_target(get: &Get) -> Target {
+    let url = get.url();
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    Target { host, port: url.port_or_known_default().unwrap_or(80), tls: url.scheme() == "https" }
+}
