@@ -5,6 +5,7 @@
 
 mod call;
 mod connection;
+mod link;
 mod publishers;
 mod rate;
 mod settings;
@@ -26,6 +27,7 @@ use crate::routes;
 pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
+pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 
@@ -41,6 +43,12 @@ pub enum Action {
     Write(ConnId),
     /// Drop the socket, then nothing more is said of this connection.
     Close(ConnId),
+    /// Connect to an origin.
+    Connect(LinkId, Target),
+    /// There is something to [`Server::link_transmit`] on this link.
+    WriteLink(LinkId),
+    /// Drop the link, at whatever stage it is; then nothing more is said of it.
+    CloseLink(LinkId),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
