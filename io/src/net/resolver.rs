@@ -82,3 +82,46 @@ fn serve(asked: &Mutex<Receiver<Question>>, found: &Sender<Event>, waker: &Waker
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> LinkId {
+        LinkId::from_parts(3, 4)
+    }
+
+    /// A resolver without threads, and what they would be asked.
+    fn unanswered() -> (Resolver, Receiver<Question>, Sender<Event>) {
+        let (questions, asked) = mpsc::sync_channel(WAITING);
+        let (found, answers) = mpsc::channel();
+        (Resolver { questions, answers }, asked, found)
+    }
+
+    #[test]
+    fn what_nobody_wants_to_know_any_more_is_not_looked_up() {
+        let poll = mio::Poll::new().unwrap();
+        let waker = Waker::new(poll.registry(), mio::Token(0)).unwrap();
+        let (resolver, asked, found) = unanswered();
+        drop(resolver.ask(link(), "localhost").unwrap());
+        // No name holds a NUL, so nobody on the network is asked.
+        let _wanted = resolver.ask(link(), "a\0b").unwrap();
+        let Resolver { questions, answers } = resolver;
+        drop(questions);
+        serve(&Mutex::new(asked), &found, &waker);
+        let answers: Vec<Event> = answers.try_iter().collect();
+        assert!(
+            matches!(&answers[..], [Event::Resolved { link: own, addresses: Err(_) }] if *own == link()),
+            "{answers:?}"
+        );
+    }
+
+    #[test]
+    fn questions_are_bounded() {
+        let (resolver, _asked, _found) = unanswered();
+        for _ in 0..WAITING {
+            resolver.ask(link(), "localhost").unwrap();
+        }
+        assert!(resolver.ask(link(), "localhost").unwrap_err().to_string().contains("256"));
+    }
+}

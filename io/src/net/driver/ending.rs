@@ -57,12 +57,16 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         self.enqueue(id);
     }
 
+    pub(super) fn is_drained(&self) -> bool {
+        self.server.is_drained() && self.sockets.is_empty()
+    }
+
     /// How it ended, if it did; closes what is left then.
     pub(super) fn over(&mut self) -> Option<Ended> {
         let until = self.ending?;
         let ended = if self.forced {
             Ended::Forced
-        } else if self.server.is_drained() && self.sockets.is_empty() {
+        } else if self.is_drained() {
             Ended::Drained
         } else if until <= self.now {
             Ended::TimedOut

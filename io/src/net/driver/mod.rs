@@ -250,7 +250,8 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
 
     fn timeout(&mut self) -> Option<Duration> {
         let can_accept = self.paused.is_none() && self.listeners.iter().any(|listener| listener.ready);
-        if !self.queue.is_empty() || self.media_waits || can_accept {
+        let drained = self.ending.is_some() && self.is_drained();
+        if !self.queue.is_empty() || self.media_waits || can_accept || drained {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
