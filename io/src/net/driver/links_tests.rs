@@ -1,199 +1,16 @@
 use std::collections::BTreeMap;
-use std::io::{IoSlice, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use holdfast_core::time::Time;
 use rustls::{ServerConfig, ServerConnection};
 
-use super::super::super::fake::{Fake, LIES, Lie, Plan};
-use super::super::super::kernel::{Clock, Kernel};
-use super::super::super::tls::{self, Trust};
-use super::super::{Ended, Parts};
+use super::super::script::{Bench, Told};
 use super::*;
-use crate::media::{MediaCommand, MediaEvent};
-use crate::server::{Action, ConnId, Transmit};
-
-struct NoMedia;
-
-impl Media for NoMedia {
-    fn command(&mut self, _: MediaCommand) {}
-
-    fn poll(&mut self) -> Option<MediaEvent> {
-        None
-    }
-}
-
-/// What a link was told, and what it says.
-#[derive(Default)]
-struct Told {
-    address: Option<SocketAddr>,
-    failed: Option<ConnectError>,
-    got: Vec<u8>,
-    eof: bool,
-    closed: bool,
-    /// It wants to hear nothing now.
-    deaf: bool,
-    /// We closed it.
-    dropped: bool,
-    to_send: Vec<u8>,
-}
-
-impl Told {
-    fn is_over(&self) -> bool {
-        self.failed.is_some() || self.closed || self.dropped
-    }
-}
-
-/// A server that does what a test says, and checks the order in which it is told of its links.
-#[derive(Default)]
-struct Script {
-    actions: VecDeque<Action>,
-    links: BTreeMap<LinkId, Told>,
-    draining: bool,
-}
-
-impl Script {
-    fn link(&mut self, link: LinkId) -> &mut Told {
-        let told = self.links.get_mut(&link).unwrap();
-        assert!(!told.is_over(), "{link}: told of a link that is over");
-        told
-    }
-
-    fn open(&mut self, peer: Peer) -> &mut Told {
-        let Peer::Origin(link) = peer else { panic!("there are no clients") };
-        let told = self.link(link);
-        assert!(told.address.is_some(), "{link}: told of a link that is not open");
-        told
-    }
-}
-
-impl Serve for Script {
-    fn accepted(&mut self, _: Time, _: SocketAddr) -> Option<ConnId> {
-        None
-    }
-
-    fn connected(&mut self, _: Time, link: LinkId, address: SocketAddr) {
-        assert_eq!(self.link(link).address.replace(address), None, "{link}: opened twice");
-        self.actions.push_back(Action::WriteLink(link));
-    }
-
-    fn failed(&mut self, _: Time, link: LinkId, error: ConnectError) {
-        let told = self.link(link);
-        assert_eq!(told.address, None, "{link}: failed after it was open");
-        told.failed = Some(error);
-    }
-
-    fn received(&mut self, _: Time, peer: Peer, data: &[u8]) {
-        let told = self.open(peer);
-        assert!(!told.eof && !told.deaf && !data.is_empty());
-        told.got.extend(data);
-    }
-
-    fn eof(&mut self, _: Time, peer: Peer) {
-        assert!(!std::mem::replace(&mut self.open(peer).eof, true), "the end was told twice");
-    }
-
-    fn closed(&mut self, _: Time, peer: Peer) {
-        self.open(peer).closed = true;
-    }
-
-    fn wants_read(&self, peer: Peer) -> bool {
-        matches!(peer, Peer::Origin(link) if self.links.get(&link).is_some_and(|told| !told.is_over() && !told.deaf))
-    }
-
-    fn transmit(
-        &mut self,
-        _: Time,
-        peer: Peer,
-        write: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
-    ) -> io::Result<Transmit> {
-        let told = self.open(peer);
-        while !told.to_send.is_empty() {
-            let written = match write(&[IoSlice::new(&told.to_send)]) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(Transmit::Blocked),
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                other => other?,
-            };
-            told.to_send.drain(..written);
-            if !told.to_send.is_empty() {
-                return Ok(Transmit::Blocked);
-            }
-        }
-        Ok(Transmit::Idle)
-    }
-
-    fn media(&mut self, _: Time, _: MediaEvent) {}
-
-    fn tick(&mut self, _: Time) {}
-
-    fn deadline(&self) -> Option<Time> {
-        None
-    }
-
-    fn drain(&mut self, _: Time) {
-        self.draining = true;
-        for (link, told) in &mut self.links {
-            if !told.is_over() {
-                told.dropped = true;
-                self.actions.push_back(Action::CloseLink(*link));
-            }
-        }
-    }
-
-    fn is_drained(&self) -> bool {
-        self.draining
-    }
-
-    fn poll(&mut self) -> Option<Action> {
-        self.actions.pop_front()
-    }
-}
-
-/// A driver, and a place for every link.
-struct Bench<S: Sys> {
-    driver: Driver<S, NoMedia, Script>,
-}
-
-impl<S: Sys> Bench<S> {
-    fn on(sys: S, trust: Trust) -> Self {
-        let server = Script::default();
-        let parts = Parts { sys, listeners: Vec::new(), server, trust, media: NoMedia, report: Box::new(|_| {}) };
-        Bench { driver: Driver::new(parts) }
-    }
-
-    fn connect(&mut self, link: LinkId, host: &str, target: (u16, bool), to_send: &[u8]) {
-        let (port, tls) = target;
-        self.driver.server.links.insert(link, Told { to_send: to_send.into(), ..Told::default() });
-        self.driver.server.actions.push_back(Action::Connect(link, Target { host: host.into(), port, tls }));
-        self.driver.act();
-    }
-
-    fn close(&mut self, link: LinkId) {
-        let told = self.driver.server.links.get_mut(&link).unwrap();
-        if !told.is_over() {
-            told.dropped = true;
-            self.driver.server.actions.push_back(Action::CloseLink(link));
-            self.driver.act();
-        }
-    }
-
-    fn told(&self, link: LinkId) -> &Told {
-        &self.driver.server.links[&link]
-    }
-
-    fn told_mut(&mut self, link: LinkId) -> &mut Told {
-        self.driver.server.links.get_mut(&link).unwrap()
-    }
-
-    fn end(&mut self) {
-        self.driver.drain();
-        assert_eq!(self.driver.timeout(), Some(Duration::ZERO), "nobody is waited for");
-        assert_eq!(self.driver.turn().unwrap(), Some(Ended::Drained));
-    }
-}
+use crate::net::fake::{Fake, LIES, Lie, Plan};
+use crate::net::tls::{self, Trust};
 
 fn link(index: u32) -> LinkId {
     LinkId::from_parts(index, 0)
@@ -218,14 +35,6 @@ fn name(fake: &Fake, name: &str, after: u64, addresses: &[IpAddr]) {
 /// The addresses that were tried, in order.
 fn tried(fake: &Fake) -> Vec<IpAddr> {
     fake.0.borrow().conns.iter().filter_map(|conn| conn.to).map(|to| to.ip()).collect()
-}
-
-impl Bench<Fake> {
-    fn turns(&mut self, count: usize) {
-        for _ in 0..count {
-            assert_eq!(self.driver.turn().unwrap(), None);
-        }
-    }
 }
 
 const NOT_TLS: (u16, bool) = (80, false);
@@ -659,20 +468,6 @@ fn whatever_the_kernel_does_links_carry_all_or_say_that_they_do_not() {
     assert!(echoed > 50 && failed > 20 && closed > 20, "{echoed} echoed, {failed} failed, {closed} closed");
     for lie in [Lie::ConnectFails, Lie::NotYetConnected, Lie::RegisterFails, Lie::Spurious, Lie::Late, Lie::ShortRead] {
         assert!(bitten[lie as usize] > 10, "{lie:?} is hardly told");
-    }
-}
-
-impl Bench<Kernel> {
-    fn kernel(trust: Trust) -> Self {
-        Bench::on(Kernel::new(Clock::start()).unwrap(), trust)
-    }
-
-    fn until(&mut self, link: LinkId, what: impl Fn(&Told) -> bool) {
-        let begun = Instant::now();
-        while !what(self.told(link)) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "failed: {:?}", self.told(link).failed);
-            self.driver.turn().unwrap();
-        }
     }
 }
 

@@ -513,4 +513,6 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
 }
 
 #[cfg(test)]
+mod script;
+#[cfg(test)]
 mod tests;
