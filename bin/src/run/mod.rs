@@ -15,7 +15,7 @@ use std::time::SystemTime;
 use holdfast_core::input::Note;
 use holdfast_io::gst::{GstError, Sessions};
 use holdfast_io::media::{MediaCommand, MediaEvent};
-use holdfast_io::net::tls::{self, TlsError};
+use holdfast_io::net::tls::{self, TlsError, Trust};
 use holdfast_io::net::{Clock, Driver, Kernel, Media, Parts, Report};
 use holdfast_io::server::Server;
 use sd_notify::NotifyState;
@@ -89,6 +89,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         sys: kernel,
         listeners: vec![secured; listening.len()],
         server,
+        trust: Trust::default(),
         media: WebRtc(sessions),
         report: reporter(settings),
     });

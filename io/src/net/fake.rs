@@ -1,15 +1,17 @@
 //! A kernel that lies, deterministically from a seed, and checks what is done to its descriptors.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use holdfast_core::time::Time;
 
-use super::sys::{Event, SocketId, Sys};
+use super::sys::{Event, Lookup, SocketId, Sys};
+use crate::server::LinkId;
 
 /// A descriptor: the number of its connection. It cannot be copied, so nobody can use it after it was closed.
 #[derive(Debug)]
@@ -30,9 +32,37 @@ pub(super) enum Lie {
     NoDescriptor,
     Aborted,
     RegisterFails,
+    ConnectFails,
+    NotYetConnected,
 }
 
-pub(super) const LIES: usize = 12;
+pub(super) const LIES: usize = 14;
+
+/// What an address, or a name, does when it is asked; after how many polls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    Accepts(u64),
+    Refuses(u64),
+    Unreachable(u64),
+    RefusesAtOnce,
+    Silent,
+}
+
+/// What the kernel knows of a connection that is not one yet.
+#[derive(Debug)]
+struct Connecting {
+    /// Polls until it is decided; `None` = for ever.
+    left: Option<u64>,
+    fails: Option<ErrorKind>,
+}
+
+#[derive(Debug)]
+struct Question {
+    left: u64,
+    link: LinkId,
+    addresses: Result<Vec<IpAddr>, String>,
+    wanted: Weak<()>,
+}
 
 /// What the kernel knows of a connection.
 #[derive(Debug, Default)]
@@ -57,6 +87,9 @@ pub(super) struct Conn {
     hung_up: bool,
     /// The server was told that it can write no more.
     full: bool,
+    /// We connect to this address.
+    pub to: Option<SocketAddr>,
+    connecting: Option<Connecting>,
 }
 
 pub(super) struct World {
@@ -72,6 +105,11 @@ pub(super) struct World {
     /// How many descriptors there may be.
     pub descriptors: usize,
     closed: Vec<SocketId>,
+    /// What addresses do; those that are not here refuse.
+    pub plans: BTreeMap<SocketAddr, Plan>,
+    /// After how many polls names are known, and their addresses.
+    pub names: BTreeMap<String, (u64, Vec<IpAddr>)>,
+    questions: Vec<Question>,
     /// The next connection is gone before it is accepted.
     pub abort: bool,
     /// How often was written.
@@ -99,6 +137,9 @@ impl Fake {
             conns: Vec::new(),
             descriptors: usize::MAX,
             closed: Vec::new(),
+            plans: BTreeMap::new(),
+            names: BTreeMap::new(),
+            questions: Vec::new(),
             abort: false,
             writes: 0,
             step: Duration::MAX,
@@ -179,6 +220,39 @@ impl World {
         conn
     }
 
+    /// A connection that bytes may be moved over.
+    fn carrier(&mut self, fd: &Fd) -> &mut Conn {
+        let conn = self.conn(fd);
+        assert!(conn.connecting.is_none(), "descriptor {} was used before it was connected", fd.0);
+        conn
+    }
+
+    /// Goes on with what takes a while; whether there is still such.
+    fn advance(&mut self, events: &mut Vec<Event>) -> bool {
+        for mut question in std::mem::take(&mut self.questions) {
+            if question.left > 0 {
+                question.left -= 1;
+                self.questions.push(question);
+            } else if question.wanted.strong_count() > 0 || self.random(2) == 0 {
+                events.push(Event::Resolved { link: question.link, addresses: question.addresses });
+            }
+        }
+        let mut waits = !self.questions.is_empty();
+        for conn in self.conns.iter_mut().filter(|conn| conn.open) {
+            let Some(Connecting { left: Some(left), fails }) = &mut conn.connecting else { continue };
+            match *left {
+                0 => continue,
+                1 => {
+                    let fails = fails.is_some();
+                    (conn.writable, conn.readable, conn.hung_up) = (true, conn.readable || fails, fails);
+                }
+                _ => waits = true,
+            }
+            *left -= 1;
+        }
+        waits
+    }
+
     fn found(&mut self, events: &mut Vec<Event>) {
         if self.listening && self.arrived {
             self.arrived = false;
@@ -237,6 +311,60 @@ impl Sys for Fake {
         Ok((Fd(client), SocketAddr::from((Ipv4Addr::LOCALHOST, 1024 + client as u16))))
     }
 
+    fn resolve(&mut self, link: LinkId, host: &str) -> io::Result<Lookup> {
+        let world = &mut *self.0.borrow_mut();
+        let (left, addresses) = match world.names.get(host) {
+            Some((left, addresses)) => (*left, Ok(addresses.clone())),
+            None => (0, Err("no such name".into())),
+        };
+        let wanted = Arc::new(());
+        world.questions.push(Question { left, link, addresses, wanted: Arc::downgrade(&wanted) });
+        Ok(Lookup::new(wanted))
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<Fd> {
+        let world = &mut *self.0.borrow_mut();
+        let open = world.conns.iter().filter(|conn| conn.open).count();
+        if open >= world.descriptors || world.lies(Lie::ConnectFails) {
+            return Err(io::Error::from_raw_os_error(24));
+        }
+        let (left, fails) = match world.plans.get(&to).copied().unwrap_or(Plan::Refuses(0)) {
+            Plan::Accepts(polls) => (Some(polls + 1), None),
+            Plan::Refuses(polls) => (Some(polls + 1), Some(ErrorKind::ConnectionRefused)),
+            Plan::Unreachable(polls) => (Some(polls + 1), Some(ErrorKind::HostUnreachable)),
+            Plan::RefusesAtOnce => {
+                world.conns.push(Conn { to: Some(to), ..Conn::default() });
+                return Err(ErrorKind::ConnectionRefused.into());
+            }
+            Plan::Silent => (None, None),
+        };
+        let connecting = Some(Connecting { left, fails });
+        world.conns.push(Conn { to: Some(to), connecting, open: true, capacity: 1000, ..Conn::default() });
+        Ok(Fd(world.conns.len() - 1))
+    }
+
+    fn connected(&mut self, fd: &mut Fd) -> io::Result<SocketAddr> {
+        let world = &mut *self.0.borrow_mut();
+        if world.lies(Lie::Interrupted) {
+            return Err(ErrorKind::Interrupted.into());
+        }
+        let not_yet = world.lies(Lie::NotYetConnected);
+        let conn = world.conn(fd);
+        match &conn.connecting {
+            Some(Connecting { left: Some(0), .. }) if not_yet => {
+                conn.writable = true;
+                Err(ErrorKind::WouldBlock.into())
+            }
+            Some(Connecting { left: Some(0), fails: Some(fails) }) => Err((*fails).into()),
+            Some(Connecting { left: Some(0), fails: None }) => {
+                conn.connecting = None;
+                conn.to.ok_or(ErrorKind::NotConnected.into())
+            }
+            Some(_) => Err(ErrorKind::WouldBlock.into()),
+            None => panic!("descriptor {} was asked again whether it is connected", fd.0),
+        }
+    }
+
     fn register(&mut self, fd: &mut Fd, id: SocketId) -> io::Result<()> {
         let world = &mut *self.0.borrow_mut();
         if world.lies(Lie::RegisterFails) {
@@ -245,7 +373,7 @@ impl Sys for Fake {
         }
         let conn = world.conn(fd);
         assert_eq!(conn.id, None, "a socket is registered once");
-        (conn.id, conn.writable) = (Some(id), true);
+        (conn.id, conn.writable) = (Some(id), conn.connecting.is_none());
         conn.readable |= conn.fin || !conn.to_server.is_empty();
         Ok(())
     }
@@ -257,7 +385,7 @@ impl Sys for Fake {
         }
         let (short, again) = (world.lies(Lie::ShortRead), world.lies(Lie::ReadAgain));
         let some = 1 + world.random(7) as usize;
-        let conn = world.conn(fd);
+        let conn = world.carrier(fd);
         if conn.reset {
             return Err(ErrorKind::ConnectionReset.into());
         }
@@ -282,13 +410,13 @@ impl Sys for Fake {
         }
         let (short, again) = (world.lies(Lie::ShortWrite), world.lies(Lie::WriteAgain));
         let some = 1 + world.random(100) as usize;
-        let conn = world.conn(fd);
+        let conn = world.carrier(fd);
         assert!(!conn.ended, "written after the end was said");
         if conn.reset {
             return Err(ErrorKind::BrokenPipe.into());
         }
         world.writes += 1;
-        let conn = world.conn(fd);
+        let conn = world.carrier(fd);
         let wanted: usize = pieces.iter().map(|piece| piece.len()).sum();
         assert!(wanted > 0, "a write of nothing");
         let count = if again { 0 } else { wanted.min(conn.capacity).min(if short { some } else { usize::MAX }) };
@@ -300,7 +428,7 @@ impl Sys for Fake {
 
     fn shutdown(&mut self, fd: &mut Fd) -> io::Result<()> {
         let world = &mut *self.0.borrow_mut();
-        let conn = world.conn(fd);
+        let conn = world.carrier(fd);
         if conn.reset {
             return Err(ErrorKind::NotConnected.into());
         }
@@ -335,12 +463,14 @@ impl Sys for Fake {
             return Err(ErrorKind::Interrupted.into());
         }
         let before = events.len();
+        let waits = world.advance(events);
         world.found(events);
         if std::mem::take(&mut world.terminate) {
             events.push(Event::Terminate);
         }
-        let quiet =
-            events.len() == before && !world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
+        let quiet = !waits
+            && events.len() == before
+            && !world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
         world.asleep = quiet && timeout != Some(Duration::ZERO);
         world.now = world.now
             + match timeout {

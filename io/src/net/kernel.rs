@@ -12,7 +12,9 @@ use signal_hook::consts::signal::{SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use socket2::{Domain, Socket, Type};
 
-use super::sys::{Event, SocketId, Sys};
+use super::resolver::Resolver;
+use super::sys::{Event, Lookup, SocketId, Sys};
+use crate::server::LinkId;
 
 // A token carries the generation of a socket above the 32 bits of its place.
 const _: () = assert!(usize::BITS >= 64, "socket ids need 64-bit tokens");
@@ -61,6 +63,8 @@ pub struct Kernel {
     waker: Arc<Waker>,
     listeners: Vec<Option<TcpListener>>,
     signals: Option<Signals>,
+    /// Started with the first name.
+    resolver: Option<Resolver>,
     clock: Clock,
 }
 
@@ -73,7 +77,7 @@ impl Kernel {
         let poll = mio::Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let ready = mio::Events::with_capacity(EVENTS);
-        Ok(Kernel { poll, ready, waker, listeners: Vec::new(), signals: None, clock })
+        Ok(Kernel { poll, ready, waker, listeners: Vec::new(), signals: None, resolver: None, clock })
     }
 
     /// Ends [`Sys::poll`] from another thread. May be called at any time, as often as there is something.
@@ -132,6 +136,33 @@ impl Sys for Kernel {
         Ok((stream, peer))
     }
 
+    fn resolve(&mut self, link: LinkId, host: &str) -> io::Result<Lookup> {
+        if self.resolver.is_none() {
+            self.resolver = Some(Resolver::start(&self.waker)?);
+        }
+        let resolver = self.resolver.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        resolver.ask(link, host)
+    }
+
+    fn connect(&mut self, to: SocketAddr) -> io::Result<TcpStream> {
+        TcpStream::connect(to)
+    }
+
+    fn connected(&mut self, stream: &mut TcpStream) -> io::Result<SocketAddr> {
+        if let Some(error) = stream.take_error()? {
+            return Err(error);
+        }
+        match stream.peer_addr() {
+            Ok(peer) => {
+                // As for those that are accepted: requests are written whole.
+                let _ = stream.set_nodelay(true);
+                Ok(peer)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn register(&mut self, stream: &mut TcpStream, id: SocketId) -> io::Result<()> {
         if id.index() >= SPECIAL {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -167,7 +198,7 @@ impl Sys for Kernel {
         self.poll.poll(&mut self.ready, timeout)?;
         for event in &self.ready {
             match (event.token(), event.token().0 & 0xFFFF_FFFF) {
-                (WAKER, _) => {}
+                (WAKER, _) => events.extend(self.resolver.iter().flat_map(Resolver::answers)),
                 (SIGNALS, _) => {
                     let pending = self.signals.iter_mut().flat_map(Signals::pending);
                     events.extend(pending.map(|_| Event::Terminate));

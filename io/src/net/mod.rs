@@ -6,20 +6,25 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `driver` | which socket may do how much in this turn? |
+//! | `serve` | what does the driver ask and tell the server? |
 //! | `socket` | how do plaintext bytes get in and out of a socket, encrypted or not? |
 //! | `sys` | what is asked of the kernel? |
 //! | `kernel` | how does mio answer that? |
-//! | `tls` | is this certificate with this key good? |
+//! | `resolver` | which addresses has a name? |
+//! | `tls` | is this certificate with this key good? whom do we trust? |
 
 mod driver;
 mod kernel;
+mod resolver;
+mod serve;
 mod socket;
 mod sys;
 pub mod tls;
 
 pub use driver::{Driver, Ended, Media, Parts, Report};
 pub use kernel::{Clock, Kernel};
-pub use sys::{Event, SocketId, SocketKind, Sys};
+pub use serve::{Peer, Serve};
+pub use sys::{Event, Lookup, SocketId, SocketKind, Sys};
 
 #[cfg(test)]
 mod clients;

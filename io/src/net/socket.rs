@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 
-use rustls::ServerConnection;
+use rustls::Connection;
 
 use super::sys::Sys;
 
@@ -11,15 +11,38 @@ use super::sys::Sys;
 #[derive(Debug)]
 pub(super) struct Socket<Stream> {
     pub stream: Stream,
-    tls: Option<Box<ServerConnection>>,
+    tls: Option<Box<Connection>>,
     pub readable: bool,
     pub writable: bool,
 }
 
 impl<Stream> Socket<Stream> {
     /// A socket that was just accepted: its buffer for sending is empty.
-    pub fn new(stream: Stream, tls: Option<ServerConnection>) -> Self {
+    pub fn accepted(stream: Stream, tls: Option<Connection>) -> Self {
         Socket { stream, tls: tls.map(Box::new), readable: false, writable: true }
+    }
+
+    /// A socket that was just told to connect: it is not writable before that came to an end.
+    pub fn connecting(stream: Stream) -> Self {
+        Socket { stream, tls: None, readable: false, writable: false }
+    }
+
+    /// From here on TLS is spoken, beginning with its [`handshake`](Self::handshake).
+    pub fn encrypt(&mut self, tls: Connection) {
+        self.tls = Some(Box::new(tls));
+    }
+
+    /// Goes on with the handshake, by one flight at most.
+    ///
+    /// # Errors
+    /// `WouldBlock` until the socket is ready for more; others mean that it is of no more use.
+    pub fn handshake<S: Sys<Stream = Stream>>(&mut self, sys: &mut S) -> io::Result<Handshake> {
+        self.flush(sys)?;
+        match &self.tls {
+            Some(tls) if tls.is_handshaking() => {}
+            _ => return Ok(Handshake::Done),
+        }
+        if self.fill(sys)? == 0 { Err(ErrorKind::UnexpectedEof.into()) } else { Ok(Handshake::Going) }
     }
 
     /// Reads plaintext; `Ok(0)` is the end.
@@ -36,28 +59,41 @@ impl<Stream> Socket<Stream> {
                     other => return other,
                 }
             }
+            if self.tls.is_some() {
+                self.fill(sys)?;
+                continue;
+            }
             if !self.readable {
                 return Err(ErrorKind::WouldBlock.into());
             }
-            let Some(tls) = &mut self.tls else {
-                match sys.read(&mut self.stream, buffer) {
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
-                    Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                    other => return other,
-                }
-                continue;
-            };
-            match tls.read_tls(&mut Wire { sys, stream: &mut self.stream }) {
-                Ok(_) => {}
+            match sys.read(&mut self.stream, buffer) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => self.readable = false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                other => return other,
+            }
+        }
+    }
+
+    /// Gives TLS what the socket has; how many bytes, 0 for the end.
+    fn fill<S: Sys<Stream = Stream>>(&mut self, sys: &mut S) -> io::Result<usize> {
+        let Some(tls) = &mut self.tls else { return Ok(0) };
+        while self.readable {
+            let length = match tls.read_tls(&mut Wire { sys, stream: &mut self.stream }) {
+                Ok(length) => length,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    self.readable = false;
+                    break;
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
-            }
+            };
             let processed = tls.process_new_packets();
             // Answers of a handshake, and the alert that says why it failed.
             self.flush(sys)?;
             processed.map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
+            return Ok(length);
         }
+        Err(ErrorKind::WouldBlock.into())
     }
 
     /// Writes plaintext: straight to the socket, or as far as the bounded buffer of TLS goes.
@@ -127,6 +163,15 @@ impl<Stream> Socket<Stream> {
         self.tls = None;
         sys.shutdown(&mut self.stream)
     }
+}
+
+/// How far a [`Socket::handshake`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Handshake {
+    /// There may be more to read.
+    Going,
+    /// Plaintext can be read and written.
+    Done,
 }
 
 /// The socket as rustls sees it.

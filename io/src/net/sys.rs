@@ -1,11 +1,14 @@
 //! What the driver asks of the kernel.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::id::Id;
 use holdfast_core::time::Time;
+
+use crate::server::LinkId;
 
 /// Marks ids of sockets.
 pub enum SocketKind {}
@@ -13,7 +16,7 @@ pub enum SocketKind {}
 pub type SocketId = Id<SocketKind>;
 
 /// What [`Sys::poll`] found. Edge-triggered: said once, when it becomes so; may be said when it is not so.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The listener of this place has connections to accept.
     Accept(usize),
@@ -28,13 +31,33 @@ pub enum Event {
         /// Both directions are over. There may still be bytes to read.
         hung_up: bool,
     },
+    /// A name was looked up.
+    Resolved {
+        /// For which link; it may be gone.
+        link: LinkId,
+        /// The addresses in the order in which to try them, or why there are none.
+        addresses: Result<Vec<IpAddr>, String>,
+    },
     /// The process was asked to end.
     Terminate,
 }
 
+/// A look-up under way. Dropped, it need not be done any more; its answer may still come.
+#[derive(Debug)]
+pub struct Lookup {
+    _wanted: Arc<()>,
+}
+
+impl Lookup {
+    /// As long as this is not dropped, weak references to `wanted` can be upgraded.
+    pub fn new(wanted: Arc<()>) -> Self {
+        Lookup { _wanted: wanted }
+    }
+}
+
 /// The kernel. Nothing blocks but [`Sys::poll`]; `WouldBlock` means that an event will come.
 pub trait Sys {
-    /// A connected socket.
+    /// A socket.
     type Stream;
 
     /// Takes one connection from a listener.
@@ -43,6 +66,24 @@ pub trait Sys {
     /// `WouldBlock` if there is none; what accept(2) says else, of which `ConnectionAborted` and `Interrupted` are about
     /// this one connection alone.
     fn accept(&mut self, listener: usize) -> io::Result<(Self::Stream, SocketAddr)>;
+
+    /// Looks a name up; [`Event::Resolved`] comes of it.
+    ///
+    /// # Errors
+    /// When it cannot even be tried.
+    fn resolve(&mut self, link: LinkId, host: &str) -> io::Result<Lookup>;
+
+    /// Begins to connect. Once it is [registered](Self::register), it becomes writable when that has come to an end.
+    ///
+    /// # Errors
+    /// As connect(2).
+    fn connect(&mut self, to: SocketAddr) -> io::Result<Self::Stream>;
+
+    /// How connecting ended; whom it led to.
+    ///
+    /// # Errors
+    /// `WouldBlock` if it has not; what `SO_ERROR` says else.
+    fn connected(&mut self, stream: &mut Self::Stream) -> io::Result<SocketAddr>;
 
     /// From now on events of this socket come, beginning with what it is ready for now.
     ///

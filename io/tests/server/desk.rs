@@ -9,7 +9,7 @@ use holdfast_core::config::{Config, Endpoint};
 use holdfast_core::input::{Note, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, Limits, Server, Settings, Transmit};
+use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -43,6 +43,10 @@ pub struct Desk {
     pub finished: Vec<SessionId>,
     pub commands: Vec<MediaCommand>,
     pub notes: Vec<Note>,
+    /// Links that are to be open, the oldest first.
+    pub links: Vec<(LinkId, Target)>,
+    /// What was written to each link.
+    pub asked: BTreeMap<LinkId, Vec<u8>>,
     /// Whether sockets take anything.
     pub writable: bool,
     /// Whether the media side answers offers and takes sessions down.
@@ -65,6 +69,8 @@ impl Desk {
             finished: Vec::new(),
             commands: Vec::new(),
             notes: Vec::new(),
+            links: Vec::new(),
+            asked: BTreeMap::new(),
             writable: true,
             media: MediaSide::Works,
         }
@@ -121,6 +127,16 @@ impl Desk {
                     }
                 }
                 Action::Media(command) => self.commands.push(command),
+                Action::Connect(link, target) => self.links.push((link, target)),
+                Action::WriteLink(link) => {
+                    let (now, written) = (self.time(), self.asked.entry(link).or_default());
+                    let result = self.server.link_transmit(now, link, &mut |pieces| {
+                        pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+                        Ok(pieces.iter().map(|piece| piece.len()).sum())
+                    });
+                    assert_eq!(result.unwrap(), Transmit::Idle);
+                }
+                Action::CloseLink(link) => self.links.retain(|(open, _)| *open != link),
                 Action::Note(note) => self.notes.push(note),
             }
         }

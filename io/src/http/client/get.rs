@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
-use url::Url;
+use url::{Host, Url};
 
 use super::fault::Fault;
 use super::head::ResponseHead;
@@ -55,6 +55,25 @@ impl Get {
     /// What is asked for. May hold credentials: not for logs.
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// The host to connect to: a DNS name, or an IP address without brackets.
+    pub fn host(&self) -> String {
+        match self.url.host() {
+            Some(Host::Ipv6(address)) => address.to_string(),
+            host => host.map(|host| host.to_string()).unwrap_or_default(),
+        }
+    }
+
+    /// The TCP port to connect to.
+    pub fn port(&self) -> u16 {
+        // Both schemes have one.
+        self.url.port_or_known_default().unwrap_or_default()
+    }
+
+    /// Whether TLS is to be spoken.
+    pub fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
     }
 
     /// Adds a field. It takes the place of one of that name which would be sent by itself: `User-Agent`, `Accept`,
@@ -194,6 +213,18 @@ mod tests {
             ("http://user@a:81/", "a:81"),
         ] {
             assert_eq!(value(&sent(&get(url)), "Host"), [host], "{url}");
+        }
+    }
+
+    #[test]
+    fn it_names_where_to_connect_to() {
+        for (url, host, port, encrypted) in [
+            ("http://[2001:DB8::1]/", "2001:db8::1", 80, false),
+            ("https://bücher.example/", "xn--bcher-kva.example", 443, true),
+            ("https://192.0.2.1:80/", "192.0.2.1", 80, true),
+        ] {
+            let get = get(url);
+            assert_eq!((&*get.host(), get.port(), get.is_encrypted()), (host, port, encrypted));
         }
     }
 

@@ -1,7 +1,16 @@
 //! The loop: what became ready goes to the server, what the server says is done.
+//!
+//! | file | question it answers |
+//! |---|---|
+//! | `links` | how is an origin reached? |
+//! | `ending` | how does a connection end, so that nobody loses its last bytes? |
+
+mod ending;
+mod links;
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +19,13 @@ use holdfast_core::input::Note;
 use holdfast_core::time::Time;
 use rustls::{ServerConfig, ServerConnection};
 
+use super::serve::{Peer, Serve};
 use super::socket::Socket;
 use super::sys::{Event, SocketId, SocketKind, Sys};
+use super::tls::Trust;
 use crate::media::{MediaCommand, MediaEvent};
-use crate::server::{Action, ConnId, Server, Transmit};
+use crate::server::{Action, ConnId, LinkId, Server, Transmit};
+use links::Link;
 
 /// How much is read at a time.
 const READ: usize = 64 * 1024;
@@ -27,14 +39,6 @@ const ACCEPTS: usize = 64;
 const MEDIA: usize = 1024;
 /// How long nobody is accepted after the kernel had no descriptor or memory for it. Who waits stays in the queue.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long the peer of a connection that we ended may take to end it too. Without that, what it still sends would be
-/// answered with a reset, which takes back what it has not read yet (RFC 9112 §9.6).
-const LINGER: Duration = Duration::from_secs(2);
-/// How many bytes are read and thrown away for that.
-const LINGER_BYTES: usize = 256 * 1024;
-/// How many sockets linger; beyond that the oldest is closed. Those whose peer ended at once count too, until `LINGER` is
-/// over: enough for 2000 a second.
-const LINGERING: usize = 4096;
 /// How long everybody may take to end in order.
 const DRAIN: Duration = Duration::from_secs(5);
 
@@ -71,30 +75,37 @@ pub enum Ended {
 }
 
 /// What a driver is made of.
-pub struct Parts<S: Sys, M> {
+pub struct Parts<S: Sys, M, P = Server> {
     /// The kernel.
     pub sys: S,
     /// For each of its listeners, how TLS is spoken there, if it is.
     pub listeners: Vec<Option<Arc<ServerConfig>>>,
     /// Decides.
-    pub server: Server,
+    pub server: P,
+    /// Whom it trusts to be an origin.
+    pub trust: Trust,
     /// Carries media.
     pub media: M,
     /// Called with what people may want to read; does not block.
     pub report: Box<dyn FnMut(Report)>,
 }
 
-/// Moves bytes between the kernel and a [`Server`], and commands and events between it and the media side.
-pub struct Driver<S: Sys, M> {
+/// Moves bytes between the kernel and a [`Server`] (or what else [`Serve`]s), and commands and events between it and the media side.
+pub struct Driver<S: Sys, M, P = Server> {
     sys: S,
     listeners: Vec<Listener>,
-    server: Server,
+    server: P,
+    trust: Trust,
     media: M,
     report: Box<dyn FnMut(Report)>,
     now: Time,
     sockets: Table<SocketKind, Entry<S::Stream>>,
     /// The socket of each connection, by the connection's place.
     of_connection: Vec<Option<(ConnId, SocketId)>>,
+    /// Each link, by its place.
+    links: Vec<Option<(LinkId, Link)>>,
+    /// Sockets of links that may have more than the server wanted.
+    withheld: Vec<SocketId>,
     /// Sockets with something to do now, each once.
     queue: VecDeque<SocketId>,
     /// Sockets whose connection is over, the oldest first.
@@ -126,32 +137,46 @@ struct Entry<Stream> {
     ended: bool,
     hung_up: bool,
     queued: bool,
+    withheld: bool,
+}
+
+impl<Stream> Entry<Stream> {
+    fn new(socket: Socket<Stream>, stage: Stage) -> Self {
+        Entry { socket, stage, blocked: false, ended: false, hung_up: false, queued: false, withheld: false }
+    }
 }
 
 #[derive(Clone, Copy)]
 enum Stage {
-    /// It is this connection.
-    Open(ConnId),
+    /// It is being connected.
+    Connecting(LinkId),
+    /// It is connected to this address; TLS is being agreed on.
+    Handshaking(LinkId, SocketAddr),
+    /// It carries what this peer and the server say.
+    Open(Peer),
     /// Its connection is over; what TLS still has is to be written.
     Flushing,
     /// Our end is said; so many more bytes are read.
     Lingering(usize),
 }
 
-impl<S: Sys, M: Media> Driver<S, M> {
+impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     /// A driver whose listeners are open.
-    pub fn new(parts: Parts<S, M>) -> Self {
-        let Parts { mut sys, listeners, server, media, report } = parts;
+    pub fn new(parts: Parts<S, M, P>) -> Self {
+        let Parts { mut sys, listeners, server, trust, media, report } = parts;
         let now = sys.now();
         Driver {
             sys,
             listeners: listeners.into_iter().map(|tls| Listener { tls, ready: true }).collect(),
             server,
+            trust,
             media,
             report,
             now,
             sockets: Table::default(),
             of_connection: Vec::new(),
+            links: Vec::new(),
+            withheld: Vec::new(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
             events: Vec::new(),
@@ -199,11 +224,12 @@ impl<S: Sys, M: Media> Driver<S, M> {
             self.serve(id);
         }
         self.tick();
+        self.resume();
         Ok(self.over())
     }
 
     /// What the driver drives.
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &P {
         &self.server
     }
 
@@ -224,7 +250,8 @@ impl<S: Sys, M: Media> Driver<S, M> {
 
     fn timeout(&mut self) -> Option<Duration> {
         let can_accept = self.paused.is_none() && self.listeners.iter().any(|listener| listener.ready);
-        if !self.queue.is_empty() || self.media_waits || can_accept {
+        let drained = self.ending.is_some() && self.is_drained();
+        if !self.queue.is_empty() || self.media_waits || can_accept || drained {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
@@ -248,6 +275,7 @@ impl<S: Sys, M: Media> Driver<S, M> {
                     self.enqueue(id);
                 }
             }
+            Event::Resolved { link, addresses } => self.resolved(link, addresses),
             Event::Terminate => self.drain(),
         }
     }
@@ -316,23 +344,25 @@ impl<S: Sys, M: Media> Driver<S, M> {
     }
 
     fn open(&mut self, place: usize, stream: S::Stream, conn: ConnId) {
+        let peer = Peer::Client(conn);
         let tls = self.listeners[place].tls.clone().map(ServerConnection::new).transpose();
         let Ok(tls) = tls else {
             self.sys.close(stream);
-            return self.server.closed(self.now, conn);
+            return self.server.closed(self.now, peer);
         };
-        let socket = Socket::new(stream, tls);
-        let stage = Stage::Open(conn);
-        let entry = Entry { socket, stage, blocked: false, ended: false, hung_up: false, queued: false };
-        let id = self.sockets.insert(entry);
+        let id = self.sockets.insert(Entry::new(Socket::accepted(stream, tls.map(Into::into)), Stage::Open(peer)));
         if self.of_connection.len() <= conn.index() {
             self.of_connection.resize(conn.index() + 1, None);
         }
         self.of_connection[conn.index()] = Some((conn, id));
-        let registered = self.sockets.get_mut(id).map(|entry| self.sys.register(&mut entry.socket.stream, id));
-        if !matches!(registered, Some(Ok(()))) {
+        if self.register(id).is_err() {
             self.fail(id);
         }
+    }
+
+    fn register(&mut self, id: SocketId) -> io::Result<()> {
+        let entry = self.sockets.get_mut(id).ok_or(ErrorKind::NotFound)?;
+        self.sys.register(&mut entry.socket.stream, id)
     }
 
     /// Does what a socket is ready for.
@@ -340,21 +370,23 @@ impl<S: Sys, M: Media> Driver<S, M> {
         let Some(entry) = self.sockets.get_mut(id) else { return };
         entry.queued = false;
         match entry.stage {
-            Stage::Open(conn) => {
+            Stage::Connecting(link) => self.connect_further(id, link),
+            Stage::Handshaking(link, address) => self.handshake(id, link, address),
+            Stage::Open(peer) => {
                 if entry.blocked || !entry.socket.is_flushed() {
                     self.transmit(id);
                     self.act();
                 }
-                self.receive(id, conn);
+                self.receive(id, peer);
             }
             Stage::Flushing => self.end(id),
             Stage::Lingering(_) => self.discard(id),
         }
     }
 
-    fn receive(&mut self, id: SocketId, conn: ConnId) {
+    fn receive(&mut self, id: SocketId, peer: Peer) {
         for _ in 0..READS {
-            let wanted = self.server.wants_read(conn);
+            let wanted = self.server.wants_read(peer);
             let Some(entry) = self.sockets.get_mut(id) else { return };
             if entry.ended || !matches!(entry.stage, Stage::Open(_)) {
                 return;
@@ -363,15 +395,17 @@ impl<S: Sys, M: Media> Driver<S, M> {
                 // A connection that is dead in both directions and is not read from would never be noticed.
                 if entry.hung_up {
                     self.fail(id);
+                } else if matches!(peer, Peer::Origin(_)) && !std::mem::replace(&mut entry.withheld, true) {
+                    self.withheld.push(id);
                 }
                 return;
             }
             match entry.socket.read(&mut self.sys, &mut self.buffer) {
                 Ok(0) => {
                     entry.ended = true;
-                    self.server.eof(self.now, conn);
+                    self.server.eof(self.now, peer);
                 }
-                Ok(length) => self.server.received(self.now, conn, &self.buffer[..length]),
+                Ok(length) => self.server.received(self.now, peer, &self.buffer[..length]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.fail(id),
             }
@@ -384,19 +418,19 @@ impl<S: Sys, M: Media> Driver<S, M> {
     fn transmit(&mut self, id: SocketId) {
         for _ in 0..FILLS {
             let Some(entry) = self.sockets.get_mut(id) else { return };
-            let Stage::Open(conn) = entry.stage else { return };
+            let Stage::Open(peer) = entry.stage else { return };
             if !entry.socket.writable {
                 entry.blocked = true;
                 return;
             }
             let socket = &mut entry.socket;
-            let transmitted = self.server.transmit(self.now, conn, &mut |pieces| socket.write(&mut self.sys, pieces));
+            let transmitted = self.server.transmit(self.now, peer, &mut |pieces| socket.write(&mut self.sys, pieces));
             let flushed = transmitted.and_then(|left| socket.flush(&mut self.sys).map(|()| left));
             match flushed {
                 Ok(Transmit::Idle) => {
                     entry.blocked = false;
                     // What the server had no room for may have room now.
-                    if entry.socket.may_read() && !entry.ended && self.server.wants_read(conn) {
+                    if entry.socket.may_read() && !entry.ended && self.server.wants_read(peer) {
                         self.enqueue(id);
                     }
                     return;
@@ -424,6 +458,13 @@ impl<S: Sys, M: Media> Driver<S, M> {
                         self.finish(id);
                     }
                 }
+                Action::Connect(link, target) => self.connect(link, target),
+                Action::WriteLink(link) => {
+                    if let Some(id) = self.socket_of_link(link) {
+                        self.transmit(id);
+                    }
+                }
+                Action::CloseLink(link) => self.close_link(link),
                 Action::Media(command) => self.media.command(command),
                 Action::Note(note) => (self.report)(Report::Note(note)),
             }
@@ -438,13 +479,15 @@ impl<S: Sys, M: Media> Driver<S, M> {
     /// A socket is of no more use.
     fn fail(&mut self, id: SocketId) {
         let Some(entry) = self.sockets.get(id) else { return };
-        if let Stage::Open(conn) = entry.stage {
-            self.of_connection[conn.index()] = None;
-            self.close(id);
-            self.server.closed(self.now, conn);
+        let stage = entry.stage;
+        self.close(id);
+        if let Stage::Open(peer) = stage {
+            match peer {
+                Peer::Client(conn) => self.of_connection[conn.index()] = None,
+                Peer::Origin(link) => self.links[link.index()] = None,
+            }
+            self.server.closed(self.now, peer);
             self.act();
-        } else {
-            self.close(id);
         }
     }
 
@@ -452,48 +495,6 @@ impl<S: Sys, M: Media> Driver<S, M> {
         if let Some(entry) = self.sockets.remove(id) {
             self.sys.close(entry.socket.stream);
         }
-    }
-
-    /// A connection is over: says so to the peer, then waits a little for it to say the same.
-    fn finish(&mut self, id: SocketId) {
-        let Some(entry) = self.sockets.get_mut(id) else { return };
-        entry.stage = Stage::Flushing;
-        entry.socket.end();
-        if self.lingering.len() == LINGERING
-            && let Some((_, oldest)) = self.lingering.pop_front()
-        {
-            self.close(oldest);
-        }
-        self.lingering.push_back((self.now + LINGER, id));
-        self.end(id);
-    }
-
-    fn end(&mut self, id: SocketId) {
-        let Some(entry) = self.sockets.get_mut(id) else { return };
-        if entry.socket.flush(&mut self.sys).is_err() || entry.hung_up {
-            return self.close(id);
-        }
-        if !entry.socket.is_flushed() {
-            return;
-        }
-        if entry.ended || entry.socket.shutdown(&mut self.sys).is_err() {
-            return self.close(id);
-        }
-        entry.stage = Stage::Lingering(LINGER_BYTES);
-        self.discard(id);
-    }
-
-    fn discard(&mut self, id: SocketId) {
-        for _ in 0..READS {
-            let Some(entry) = self.sockets.get_mut(id) else { return };
-            let Stage::Lingering(left) = &mut entry.stage else { return };
-            match entry.socket.read(&mut self.sys, &mut self.buffer) {
-                Ok(length) if length > 0 && length < *left => *left -= length,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
-                _ => return self.close(id),
-            }
-        }
-        self.enqueue(id);
     }
 
     fn tick(&mut self) {
@@ -509,30 +510,9 @@ impl<S: Sys, M: Media> Driver<S, M> {
             self.close(id);
         }
     }
-
-    /// How it ended, if it did; closes what is left then.
-    fn over(&mut self) -> Option<Ended> {
-        let until = self.ending?;
-        let ended = if self.forced {
-            Ended::Forced
-        } else if self.server.is_drained() && self.sockets.is_empty() {
-            Ended::Drained
-        } else if until <= self.now {
-            Ended::TimedOut
-        } else {
-            return None;
-        };
-        if ended != Ended::Drained {
-            (self.report)(Report::CutShort(self.sockets.len()));
-        }
-        let left: Vec<SocketId> = self.sockets.iter().map(|(id, _)| id).collect();
-        for id in left {
-            self.close(id);
-        }
-        Some(ended)
-    }
 }
 
 #[cfg(test)]
-#[path = "driver_tests.rs"]
+mod script;
+#[cfg(test)]
 mod tests;
