@@ -77,7 +77,7 @@ impl Stage {
     fn new(size: u32, turns: Turns) -> Self {
         let endpoint = |index| Endpoint { name: format!("e{index}"), ..Endpoint::default() };
         let live = Live { buffer: 8 * CHUNK.len(), ..Live::default() };
-        let edge = Edge::new(Config { endpoints: (0..size).map(endpoint).collect(), live });
+        let edge = Edge::new(Config { endpoints: (0..size).map(endpoint).collect(), live, ..Config::default() });
         let mut order: Vec<u32> = (0..size).collect();
         if turns == Turns::Shuffled {
             let mut state = 0x9e37_79b9_7f4a_7c15_u64;

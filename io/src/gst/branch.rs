@@ -10,6 +10,7 @@ use gstreamer::{
     QueryViewMut, Sample, Structure,
 };
 use gstreamer_app::{AppSink, AppSinkCallbacks};
+use holdfast_core::input::Writer;
 
 use super::elements::AudioChain;
 use super::mailbox::Line;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
 use gstreamer_webrtc::WebRTCSessionDescription;
-use holdfast_core::input::{EndReason, SessionId, Writer};
+use holdfast_core::input::{EndReason, SessionId};
 
 use crate::media::Unit;
 
@@ -144,6 +144,7 @@ mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use bytes::Bytes;
+    use holdfast_core::input::Writer;
 
     use super::*;
     use crate::media::Codec;

@@ -224,6 +224,7 @@ impl Sessions {
                     session.rebuild();
                 }
             }
+            MediaCommand::Open { .. } | MediaCommand::Close { .. } => {}
             MediaCommand::Finish { session } => match self.sessions.remove(&session) {
                 Some(session) => session.finish(),
                 None => self.outbox.signal(session, Signal::Gone),

@@ -7,6 +7,7 @@ use gstreamer::prelude::*;
 use gstreamer::{Element, PadProbeReturn, PadProbeType, Pipeline, Promise, State, Structure};
 use gstreamer_sdp::SDPMessage;
 use gstreamer_webrtc::{WebRTCICEGatheringState, WebRTCSDPType, WebRTCSessionDescription};
+use holdfast_core::input::Writer;
 use holdfast_io::sdp::with_credentials;
 
 use crate::restart;

@@ -162,6 +162,7 @@ impl Edge {
             match action {
                 Some(Action::Write(id)) => self.transmit(id),
                 Some(Action::Close(id)) => self.close(id),
+                Some(Action::Connect(..) | Action::WriteLink(_) | Action::CloseLink(_)) => {}
                 Some(Action::Media(command)) => self.command(command),
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,
@@ -366,7 +367,10 @@ impl Edge {
             MediaCommand::Restart { session, ufrag, pwd, .. } => {
                 Some((Duration::from_millis(5), MediaEvent::Restarted { session, ufrag, pwd }))
             }
-            MediaCommand::Candidates { .. } | MediaCommand::Rebuild { .. } => None,
+            MediaCommand::Candidates { .. }
+            | MediaCommand::Rebuild { .. }
+            | MediaCommand::Open { .. }
+            | MediaCommand::Close { .. } => None,
         };
         let (Some((delay, event)), Some(edge)) = (event, self.shared.edge.borrow().clone()) else { return };
         spawn_local(async move {

@@ -92,7 +92,7 @@ impl Stage {
         sim.host("edge", move || {
             let endpoint = Endpoint { tokens: vec!["secret".into()], ..Endpoint::default() };
             let live = Live { buffer: 256 << 10, idle: Duration::from_secs(20), ..Live::default() };
-            let config = Config { endpoints: vec![endpoint], live };
+            let config = Config { endpoints: vec![endpoint], live, ..Config::default() };
             let settings = Settings { journal: true, ..Settings::default() };
             let serve = edge::serve(edge.clone(), config, settings, seed);
             async move { Ok(serve.await?) }

@@ -57,7 +57,7 @@ fn config(dice: &mut SmallRng) -> Config {
         fresh: ms(*pick(dice, &[0, 500, 2000])),
         viewers: *pick(dice, &[1, 3, 10_000]),
     };
-    Config { endpoints, live }
+    Config { endpoints, live, ..Config::default() }
 }
 
 impl World<'_> {
