@@ -50,7 +50,7 @@ fn thousands_of_units_arrive_as_they_were_sent() {
         let first = 18 + usize::from(u16::from_be_bytes([packets[16], packets[17]]));
         let mut changed = video.clone();
         changed.bitrate = 1_000_000 + number as u32;
-        origin.track_changed(&changed);
+        origin.track_changed(&changed).unwrap();
         let message = said(&mut origin);
         let mut events = told(&mut client, [&packets[..first], &message[..], &packets[first..]]);
         if first == packets.len() {
