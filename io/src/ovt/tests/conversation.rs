@@ -281,6 +281,8 @@ fn notices_change_known_tracks_alone() {
             format!(r#"{{"application":"notify","code":200,"contents":{contents},"id":0,"message":"{message}"}}"#);
         packet(20, notice.as_bytes())
     };
+    let early = told(&mut client("ovt://a/b/c"), [&notice("track_changed", &track(1, 8_000))[..]]);
+    assert_eq!(early, [ClientEvent::Ignored(Ignored::Message)], "nothing is described yet");
     let mut client = playing();
     assert_eq!(told(&mut client, [&notice("track_changed", &track(7, 8_000))[..]]), []);
     assert_eq!(told(&mut client, [&notice("rebooting", "")[..]]), [ClientEvent::Ignored(Ignored::Message)]);

@@ -86,6 +86,13 @@ fn one_counter_goes_through_all_units_of_a_stream_and_wraps() {
 }
 
 #[test]
+fn every_frame_of_audio_bears_the_key_flag() {
+    let frame = Frame { pts: 0, dts: 0, duration: None, key: false, data: &[1] };
+    let flag = |track: &Track| Packetizer::new(Generation::V20).unit(track, &frame).unwrap()[18 + 29];
+    assert_eq!((flag(&audio()), flag(&video())), (2, 1));
+}
+
+#[test]
 fn every_codec_goes_through_under_every_setting() {
     let config = |bytes: &'static [u8]| Some(Bytes::from_static(bytes));
     let hevc = config(&[1, 1, 0x60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 93, 0xf0, 0, 0xfc, 0xfd, 0xf8, 0xf8, 0, 0, 0x0f, 0]);
