@@ -33,7 +33,6 @@ use connection::{Connection, Work};
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
-pub(crate) use sources::pseudonym;
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Clip;
+use crate::http::Pseudonym;
 use crate::origin::Origin;
 use crate::ts::AudioCodec;
 
@@ -29,6 +30,13 @@ pub struct Settings {
     pub instance: u128,
     /// Whether the calls of the core are written down.
     pub journal: bool,
+}
+
+impl Settings {
+    /// How this process names itself where it fetches.
+    pub(crate) fn pseudonym(&self) -> Pseudonym {
+        Pseudonym::new(self.instance.to_be_bytes())
+    }
 }
 
 impl Default for Settings {
