@@ -339,8 +339,10 @@ fn it_drains_within_five_seconds() {
     assert_eq!(newcomer.response(false).map(|answer| answer.status), Ok(200));
     let mut slow = Connection::open(edge.address());
     slow.raw(
-        b"POST /whip/other HTTP/1.1\r\nHost: edge\r\nContent-Type: application/sdp\r\nContent-Length: 100\r\n\r\nv=0",
+        b"POST /whip/other HTTP/1.1\r\nHost: edge\r\nContent-Type: application/sdp\r\nContent-Length: 100\r\n\
+          Expect: 100-continue\r\n\r\n",
     );
+    assert_eq!(slow.head().map(|answer| answer.status), Ok(100));
 
     let start = Instant::now();
     edge.ask_to_end();
