@@ -13,7 +13,8 @@ pub(super) const AUDIO: u16 = 0x101;
 /// PID of a clock that comes with no stream.
 pub(super) const CLOCK: u16 = 0x1ff;
 
-const PROGRAM: u16 = 1;
+/// Number of the program.
+pub(super) const PROGRAM: u16 = 1;
 const STREAM: u16 = 1;
 
 /// How the audio of a stream is coded.

@@ -1,5 +1,6 @@
 //! What every test here stands on: units made by hand, and a strict reader of what came out.
 
+mod demuxing;
 mod players;
 mod recordings;
 mod rules;

@@ -5,7 +5,7 @@ use super::source::{Packets, scan_with};
 use crate::ts::{Chunk, Fault, Kind, Scanner, Segment, Splicer, Times};
 
 /// What FFmpeg's multiplexer makes of two seconds of `video` and `audio`.
-fn record(args: &[&str], video: Option<(&str, &[&str])>, audio: Option<&[&str]>) -> Vec<u8> {
+pub(super) fn record(args: &[&str], video: Option<(&str, &[&str])>, audio: Option<&[&str]>) -> Vec<u8> {
     let pictures = format!("testsrc=size={}:rate=25:duration=2", video.map_or("16x16", |(size, _)| size));
     let mut all = Vec::new();
     if video.is_some() {
@@ -21,8 +21,9 @@ fn record(args: &[&str], video: Option<(&str, &[&str])>, audio: Option<&[&str]>)
     run("ffmpeg", &all)
 }
 
-const X264: &[&str] = &["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-pix_fmt", "yuv420p"];
-const X265: &[&str] = &[
+pub(super) const X264: &[&str] =
+    &["-c:v", "libx264", "-preset", "ultrafast", "-bf", "2", "-g", "25", "-pix_fmt", "yuv420p"];
+pub(super) const X265: &[&str] = &[
     "-c:v",
     "libx265",
     "-preset",
@@ -32,13 +33,13 @@ const X265: &[&str] = &[
     "-pix_fmt",
     "yuv420p",
 ];
-const MPEG2: &[&str] = &["-c:v", "mpeg2video", "-g", "25", "-b:v", "1M"];
-const AAC: &[&str] = &["-c:a", "aac"];
+pub(super) const MPEG2: &[&str] = &["-c:v", "mpeg2video", "-g", "25", "-b:v", "1M"];
+pub(super) const AAC: &[&str] = &["-c:a", "aac"];
 /// In packets with time stamps FFmpeg declares AAC as private data without a word on what it is.
 const AC3: &[&str] = &["-c:a", "ac3"];
-const MP2: &[&str] = &["-c:a", "mp2"];
+pub(super) const MP2: &[&str] = &["-c:a", "mp2"];
 
-fn segments(data: &[u8]) -> Vec<Segment> {
+pub(super) fn segments(data: &[u8]) -> Vec<Segment> {
     scan_with(&mut Scanner::default(), data, 1316).unwrap()
 }
 
