@@ -14,9 +14,21 @@ fn source() -> Source {
     Source::new(&[(H264, V), (AAC, A)])
 }
 
+const CUE: u16 = 0x50;
+
 fn played() -> Vec<u8> {
     let mut source = source();
     source.play(1000, 30);
+    source.take()
+}
+
+/// Seconds of media with something else before each key frame.
+fn with_cues() -> Vec<u8> {
+    let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, CUE)]);
+    for round in 0..3 {
+        source.play(1000 + round * 400, 10);
+        source.write(CUE, Adaptation::default(), &psi::section(0xfc, 1, 0, &[1; 300]), &[]);
+    }
     source.take()
 }
 
@@ -120,19 +132,32 @@ fn tables_alone_are_no_media() {
 
 #[test]
 fn what_is_no_media_goes_with_the_next_that_is_and_never_before_a_start() {
-    let cue = 0x50;
-    let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, cue)]);
+    let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, CUE)]);
     source.play(0, 1);
     let mut scanner = Scanner::default();
     source.play(40, 1);
     scan_with(&mut scanner, &source.take(), 188).unwrap();
-    source.write(cue, Adaptation::default(), &psi::section(0xfc, 1, 0, &[1]), &[]);
+    source.write(CUE, Adaptation::default(), &psi::section(0xfc, 1, 0, &[1]), &[]);
     assert_eq!(scan_with(&mut scanner, &source.take(), 188).unwrap(), []);
     source.unit(V, 80, IDR);
     let out = scan_with(&mut scanner, &source.take(), 188).unwrap();
     assert_eq!(out[0].random_access, Some(80 * 90));
     let pids: Vec<_> = Packets::of(&joined(&out).0).0.iter().map(|packet| packet.head.pid).collect();
-    assert_eq!(pids, [V, cue, V, V]);
+    assert_eq!(pids, [V, CUE, V, V]);
+}
+
+#[test]
+fn what_is_no_media_does_not_pile_up() {
+    let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, CUE)]);
+    source.play(0, 1);
+    source.write(CUE, Adaptation::default(), &[0; 1 << 20], &[]);
+    source.unit(V, 40, INTER);
+    for cut in [PACKET, 1 << 20] {
+        let mut scanner = Scanner::default();
+        let out = scan_with(&mut scanner, &source.out, cut).unwrap();
+        assert!(out.last().unwrap().data.len() < 64 << 10);
+        assert_eq!(scanner.counts().foreign as usize, (1 << 20) / 184 / 256 * 256);
+    }
 }
 
 #[test]
@@ -339,7 +364,7 @@ fn disturbed() -> impl Strategy<Value = Vec<u8>> {
     let garbage = (any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..900));
     let flip = (any::<prop::sample::Index>(), any::<u8>());
     (prop::collection::vec(garbage, 0..4), prop::collection::vec(flip, 0..20)).prop_map(|(garbage, flips)| {
-        let mut data = played();
+        let mut data = with_cues();
         for (at, byte) in flips {
             let at = at.index(data.len());
             data[at] = byte;

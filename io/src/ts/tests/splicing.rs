@@ -228,10 +228,10 @@ fn a_clock_of_its_own_keeps_a_pid_of_its_own() {
     source.tables();
     let mut out = Vec::new();
     for frame in 0..3 {
-        source.unit(V, frame * 40, if frame == 0 { IDR } else { INTER });
         let adaptation = Adaptation { pcr: Some(frame * 40 * MS), ..Adaptation::default() };
         source.pid(0x55).write_adaptation(adaptation, &mut out);
         source.out.append(&mut out);
+        source.unit(V, frame * 40, if frame == 0 { IDR } else { INTER });
     }
     let packets = Packets::of_chunks(&pass(&mut Splicer::new(), scan(&source.out)));
     assert_eq!(packets.on(psi::CLOCK).len(), 3);
