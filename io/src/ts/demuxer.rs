@@ -41,7 +41,7 @@ pub enum Coding {
 impl Coding {
     /// `None` if streams of this kind are not taken apart.
     fn of(stream: &Elementary) -> Option<Coding> {
-        match (stream.coding, stream.registration()) {
+        match (stream.stream_type, stream.registration()) {
             (0x1b, _) => Some(Coding::H264),
             (0x24, _) | (0x06, Some([b'H', b'E', b'V', b'C'])) => Some(Coding::H265),
             (0x0f, _) => Some(Coding::Aac),

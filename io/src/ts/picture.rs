@@ -41,7 +41,7 @@ pub(super) struct Inspection {
 
 impl Pictures {
     pub fn of(stream: &Elementary) -> Pictures {
-        match stream.coding {
+        match stream.stream_type {
             0x01 | 0x02 => Pictures::Mpeg2,
             0x1b => Pictures::H264,
             0x24 => Pictures::H265,

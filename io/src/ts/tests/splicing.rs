@@ -222,6 +222,62 @@ fn a_clock_that_comes_later_than_its_base_is_announced() {
 }
 
 #[test]
+fn a_counter_goes_on_where_packets_without_payload_came_first() {
+    let mut second = other();
+    second.clock = 0x0033;
+    second.play(0, 1);
+    second.unit(0x1001, 40, IDR);
+    let mut data = second.take();
+    // The clock goes out, the rest of a frame that began before the switch does not, the next one does.
+    let mut clock = Vec::new();
+    second.pid(0x0033).write_adaptation(Adaptation { pcr: Some(0), ..Adaptation::default() }, &mut clock);
+    data.extend(clock);
+    second.unit(0x0033, 40, &[0xff]);
+    data.extend(second.take().split_off(PACKET));
+    second.unit(0x0033, 80, &[0xff]);
+    data.extend(second.take());
+    second.tables();
+    data.extend(second.take());
+    let segments = scan(&data);
+    let at = segments.iter().position(|segment| segment.random_access == Some(40 * 90)).unwrap();
+    let mut splicer = Splicer::new();
+    let mut chunks = pass(&mut splicer, played(source(), 1000, 13));
+    splicer.begin(Times::Kept);
+    chunks.extend(pass(&mut splicer, segments[at..].to_vec()));
+    let packets = Packets::of_chunks(&chunks);
+    assert_eq!(packets.gaps(), []);
+    assert_eq!(heads(&packets, AUDIO).len(), 14);
+}
+
+#[test]
+fn another_reader_reads_the_same() {
+    use mpeg2ts::ts::{ReadTsPacket, TsPacketReader, TsPayload};
+    let mut splicer = Splicer::new();
+    let mut chunks = pass(&mut splicer, played(source(), 1000, 5));
+    splicer.begin(Times::Kept);
+    chunks.extend(pass(&mut splicer, played(other(), 3000, 5)));
+    let data: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.data.clone()).collect();
+    let (mut reader, mut times, mut maps) = (TsPacketReader::new(&data[..]), Vec::new(), 0);
+    while let Some(packet) = reader.read_ts_packet().unwrap() {
+        match packet.payload {
+            Some(TsPayload::PesStart(pes)) => {
+                times.push((packet.header.pid.as_u16(), pes.header.pts.unwrap().as_u64() as i64 / MS));
+            }
+            Some(TsPayload::Pmt(map)) => {
+                let pids: Vec<_> = map.es_info.iter().map(|stream| stream.elementary_pid.as_u16()).collect();
+                assert_eq!((map.pcr_pid.map(|pid| pid.as_u16()), pids), (Some(VIDEO), vec![VIDEO, AUDIO]));
+                maps += 1;
+            }
+            _ => {}
+        }
+    }
+    let frame = |ms| [(VIDEO, ms), (AUDIO, ms)];
+    let expected = [1000, 3000].into_iter().flat_map(|from| (0..5).flat_map(move |index| frame(from + index * 40)));
+    assert_eq!(times, expected.collect::<Vec<_>>());
+    assert_eq!(maps, 2);
+}
+
+#[test]
 fn a_clock_of_its_own_keeps_a_pid_of_its_own() {
     let mut source = source();
     source.clock = 0x55;
@@ -281,14 +337,14 @@ fn tables_go_out_at_least_every_400_ms() {
     for cut in [PACKET, 1 << 20] {
         let segments = scan_with(&mut Scanner::default(), &source.out, cut).unwrap();
         let packets = Packets::of_chunks(&pass(&mut Splicer::new(), segments));
-        let mut clocks = vec![];
-        let mut now = 0;
+        // The first map comes before any clock.
+        let (mut now, mut told) = (packets.0.iter().find_map(|packet| packet.head.pcr).unwrap(), vec![]);
         for packet in &packets.0 {
             now = packet.head.pcr.unwrap_or(now);
-            clocks.extend((packet.head.pid == psi::PMT).then_some(now));
+            told.extend((packet.head.pid == psi::PMT).then_some(now));
         }
-        clocks.push(now);
-        assert!(clocks[1..].windows(2).all(|pair| pair[1] - pair[0] <= 400 * 90), "{clocks:?}");
+        told.push(now);
+        assert!(told.windows(2).all(|pair| pair[1] - pair[0] <= 400 * 90), "{told:?}");
         assert_eq!(packets.gaps(), []);
     }
 }
