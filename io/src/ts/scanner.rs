@@ -209,8 +209,8 @@ struct Tables {
 #[derive(Debug, Default)]
 struct Pending {
     data: Vec<u8>,
-    /// Where the first packet of video or audio is.
-    media: Option<usize>,
+    /// Where the last packet of video or audio ends. What is behind it waits for the next one, however reads were cut.
+    media: usize,
     /// If it begins with a random access point.
     random_access: Option<u64>,
 }
@@ -220,6 +220,8 @@ struct Pending {
 struct Candidate {
     /// Where its first packet is among the pending ones.
     from: usize,
+    /// Where the packet of video or audio before it ends.
+    behind: usize,
     /// What the multiplexer says.
     marked: bool,
     pts: Option<u64>,
@@ -356,11 +358,18 @@ impl Tables {
         if role == Role::Lead && head.starts {
             self.settle(None, out);
             self.head.clear();
-            let (from, marked) = (self.pending.data.len(), head.random_access);
-            self.candidate = Some(Candidate { from, marked, pts: None, inspection: None });
+            let (from, behind) = (self.pending.data.len(), self.pending.media);
+            let marked = head.random_access;
+            self.candidate = Some(Candidate { from, behind, marked, pts: None, inspection: None });
         }
-        self.pending.push(packet, role != Role::Data && !payload.is_empty());
-        self.alive |= self.pending.media.is_some();
+        self.pending.data.extend_from_slice(packet);
+        if role != Role::Data && !payload.is_empty() {
+            self.pending.media = self.pending.data.len();
+            self.alive = true;
+        } else if self.pending.data.len() - self.pending.media >= MAX_HELD {
+            self.counts.foreign += (MAX_HELD / PACKET) as u64;
+            self.pending.data.truncate(self.pending.media);
+        }
         if role == Role::Lead
             && let Some(candidate) = &mut self.candidate
         {
@@ -381,45 +390,36 @@ impl Tables {
 
     /// Ends the search for what the candidate is; without a finding the multiplexer's mark counts.
     fn settle(&mut self, found: Option<Start>, out: &mut VecDeque<Segment>) {
-        let Some(Candidate { from, marked, pts, .. }) = self.candidate.take() else { return };
+        let Some(Candidate { from, behind, marked, pts, .. }) = self.candidate.take() else { return };
         let found = found.unwrap_or(Start::Unknown);
         let random_access = found == Start::RandomAccess || (found == Start::Unknown && marked);
         let Some(pts) = pts.filter(|_| random_access) else { return };
         self.mark = Some(pts);
-        if self.pending.has_media_before(from) {
-            self.emit(from, out);
-        } else {
-            // What belongs to no picture or sound goes behind the packet with which a player starts.
-            self.pending.data[..from + PACKET].rotate_right(PACKET);
-        }
-        self.pending.media = Some(0);
+        self.emit(behind, out);
+        // What belongs to no picture or sound goes behind the packet with which a player starts.
+        self.pending.data[..from - behind + PACKET].rotate_right(PACKET);
         self.pending.random_access = Some(pts);
     }
 
     /// Everything goes out that waits for nothing.
     fn flush(&mut self, out: &mut VecDeque<Segment>) {
-        let until = self.candidate.as_ref().map_or(self.pending.data.len(), |candidate| candidate.from);
-        if self.pending.has_media_before(until) {
-            self.emit(until, out);
-            if let Some(candidate) = &mut self.candidate {
-                candidate.from = 0;
-            }
-        } else if self.candidate.is_none() && self.pending.data.len() >= MAX_HELD {
-            self.counts.foreign += (self.pending.data.len() / PACKET) as u64;
-            self.pending = Pending::default();
-        }
+        let Some(candidate) = &mut self.candidate else { return self.emit(self.pending.media, out) };
+        let behind = std::mem::take(&mut candidate.behind);
+        candidate.from -= behind;
+        self.emit(behind, out);
     }
 
+    /// What is pending before `until` goes out, if anything is.
     fn emit(&mut self, until: usize, out: &mut VecDeque<Segment>) {
-        let Some(program) = &self.program else { return };
+        let Some(program) = self.program.as_ref().filter(|_| until > 0) else { return };
+        let media = self.pending.media - until;
         let rest = self.pending.data.split_off(until);
-        let media = (!rest.is_empty()).then_some(0);
-        let mut sent = std::mem::replace(&mut self.pending, Pending { data: rest, media, random_access: None });
-        if sent.data.len() < sent.data.capacity() / 2 {
+        let sent = std::mem::replace(&mut self.pending, Pending { data: rest, media, random_access: None });
+        let Pending { mut data, random_access, .. } = sent;
+        if data.len() < data.capacity() / 2 {
             // It is kept for as long as the slowest viewer needs it.
-            sent.data.shrink_to_fit();
+            data.shrink_to_fit();
         }
-        let (data, random_access) = (sent.data, sent.random_access);
         out.push_back(Segment { data, random_access, program: Arc::clone(program) });
     }
 
@@ -438,19 +438,6 @@ impl Tables {
             (None, None, Choice::Number(number)) if self.associated => Fault::NoProgram { number },
             (None, None, _) => Fault::NoPat,
         }
-    }
-}
-
-impl Pending {
-    fn push(&mut self, packet: &[u8; PACKET], media: bool) {
-        if media && self.media.is_none() {
-            self.media = Some(self.data.len());
-        }
-        self.data.extend_from_slice(packet);
-    }
-
-    fn has_media_before(&self, until: usize) -> bool {
-        self.media.is_some_and(|media| media < until)
     }
 }
 
