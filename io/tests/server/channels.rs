@@ -66,6 +66,11 @@ impl Encoder {
     }
 }
 
+/// The packets of so many pictures, the first of which players can start with.
+pub fn media(pictures: usize) -> Vec<u8> {
+    Encoder::new().encode(pictures)
+}
+
 fn from() -> Writer {
     Writer::Source(Id::from_parts(0, 0))
 }
