@@ -124,6 +124,8 @@ fn a_channel_that_waits_says_until_when() {
     assert_eq!(channel["state"], "waiting");
     // The first pause is `no_input_timeout`, ± 20 %.
     assert!((2_400..=3_600).contains(&channel["next_attempt_ms"].as_u64().unwrap()), "{channel}");
+    desk.now = 4_000;
+    assert!(desk.status()["channels"][0]["next_attempt_ms"].is_null(), "nobody wants it any more");
 }
 
 #[test]
