@@ -56,12 +56,12 @@ fn readable(path: &Path) -> io::Result<()> {
 }
 
 fn listeners(reader: &mut Reader<'_>) {
-    let mut listen = [&reader.settings.http.listen[..], &reader.settings.ovt.listen].concat();
+    let mut listen = reader.settings.http.listen.clone();
     listen.retain(|listener| listener.port() != 0);
     listen.sort();
     if let Some(twice) = listen.windows(2).find(|pair| pair[0] == pair[1]) {
         let wrong = format!("\"{}\" is there twice", twice[0]);
-        reader.conflict(&["ovt.listen", "http.listen"], wrong, String::from("write each address once"));
+        reader.conflict(&["http.listen"], wrong, String::from("write each address once"));
     }
 }
 

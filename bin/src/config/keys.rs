@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use holdfast_core::config::{Channel, Endpoint, Media, Takeover};
-use holdfast_io::ovt::Generation;
 
 use super::value::{
     Address, Count, File, Flag, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Retries, Secret, Size,
@@ -81,11 +80,6 @@ pub(super) static SECTIONS: &[Section] = &[
     Section::table("http", "Where clients come in: pages, WHIP, viewers, status."),
     Section::table("http.tls", "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost."),
     Section::table("http.limits", "What one client may take."),
-    Section::table(
-        "ovt",
-        "Where edges fetch, OvenMediaEngine's and Holdfasts: ovt://HOST:PORT/live/NAME for a first slot or a channel,\n\
-         ovt://HOST:PORT/ENDPOINT/SLOT for any slot. Everybody may who can reach it.",
-    ),
     Section::table("ice", "How publishers' media comes in."),
     Section {
         path: "ice.servers[]",
@@ -209,18 +203,6 @@ keys! {
         |s, _| &mut s.http.limits.connections_per_address, Count(0, 1_000_000);
     "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit.",
         |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
-
-    "ovt.listen", "Addresses and ports, such as \"0.0.0.0:9000\". Empty: no edge.",
-        |s, _| &mut s.ovt.listen, List(Listener, 0, 64);
-    "ovt.generation", "OvenMediaEngine's that edges are: \"0.18\", \"0.19\", \"0.20\", \"0.21\"; \"auto\" speaks as 0.21 does.",
-        |s, _| &mut s.ovt.generation,
-        Words(&[
-            ("auto", Generation::Auto),
-            ("0.18", Generation::V18),
-            ("0.19", Generation::V19),
-            ("0.20", Generation::V20),
-            ("0.21", Generation::V21),
-        ]);
 
     "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
         |s, _| &mut s.ice.addresses, List(Address, 0, 64);

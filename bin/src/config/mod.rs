@@ -25,7 +25,6 @@ use std::sync::Arc;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_io::origin::Origin;
-use holdfast_io::ovt::Generation;
 use holdfast_io::server::Clip;
 
 pub use fault::{Fault, Faults, Place};
@@ -50,8 +49,6 @@ pub struct Settings {
     pub clips: BTreeMap<String, Arc<Clip>>,
     /// Listeners and limits of HTTP.
     pub http: Http,
-    /// How edges fetch from here.
-    pub ovt: Ovt,
     /// How publishers reach our media ports.
     pub ice: Ice,
     /// What becomes of the media.
@@ -78,15 +75,6 @@ impl Http {
     pub fn is_loopback(&self) -> bool {
         self.listen.iter().all(|listener| listener.ip().is_loopback())
     }
-}
-
-/// How edges fetch from here: OvenMediaEngine's, and Holdfasts.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Ovt {
-    /// Addresses to listen on; port 0 = one that the system chooses.
-    pub listen: Vec<SocketAddr>,
-    /// Whose numbers edges are spoken to in.
-    pub generation: Generation,
 }
 
 /// Certificate and key, both PEM.
@@ -219,7 +207,6 @@ impl Default for Settings {
             channel_defaults: Channel::default(),
             clips: BTreeMap::new(),
             http: Http::default(),
-            ovt: Ovt::default(),
             ice: Ice::default(),
             media: Media::default(),
             api: Api::default(),

@@ -16,7 +16,7 @@ use holdfast_core::input::Note;
 use holdfast_io::gst::{GstError, Sessions};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::net::tls::{self, TlsError, Trust};
-use holdfast_io::net::{Clock, Door, Driver, Kernel, Media, Parts, Report};
+use holdfast_io::net::{Clock, Driver, Kernel, Media, Parts, Report};
 use holdfast_io::server::Server;
 use sd_notify::NotifyState;
 use tracing::{error, info, warn};
@@ -79,18 +79,15 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let wake = Arc::new(move || drop(waker.wake()));
     let sessions = Sessions::new(parts::media(settings, clock.epoch(), wake)).map_err(Stopped::Media)?;
 
-    let mut listen = |addresses: &[SocketAddr]| -> Result<Vec<SocketAddr>, Stopped> {
-        let listen = |address| kernel.listen(address).map_err(|error| Stopped::Listen(address, error));
-        addresses.iter().copied().map(listen).collect()
-    };
-    let listening = Listening { http: listen(&settings.http.listen)?, ovt: listen(&settings.ovt.listen)? };
-    let http = listening.http.iter().map(|_| Door::Http(secured.clone()));
-    let ovt = listening.ovt.iter().map(|_| Door::Ovt);
+    let mut listening = Vec::new();
+    for address in &settings.http.listen {
+        listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
+    }
     let served = parts::server(settings, started, sessions.audio());
     let server = Server::new(settings.core.clone(), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
-        listeners: http.chain(ovt).collect(),
+        listeners: vec![secured; listening.len()],
         server,
         trust: Trust::default(),
         media: WebRtc(sessions),
@@ -98,13 +95,6 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     });
     ready(settings, &listening);
     driver.run().map(drop).map_err(Stopped::Kernel)
-}
-
-/// The addresses that are listened on, in the order in which that began.
-#[derive(Debug, Default)]
-struct Listening {
-    http: Vec<SocketAddr>,
-    ovt: Vec<SocketAddr>,
 }
 
 /// WebRTC sessions as the driver's media side.
@@ -120,13 +110,13 @@ impl Media for WebRtc {
     }
 }
 
-fn ready(settings: &Settings, listening: &Listening) {
+fn ready(settings: &Settings, listening: &[SocketAddr]) {
     let welcome = welcome::welcome(settings, listening);
     // Nobody need read it.
     let _ = io::stdout().write_all(welcome.as_bytes());
-    let addresses = welcome::addresses(settings, listening).join(", ");
-    info!("ready: Holdfast {} listens on {addresses}", env!("CARGO_PKG_VERSION"));
-    notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {addresses}"))]);
+    let origins: Vec<String> = listening.iter().map(|address| welcome::origin(settings, *address)).collect();
+    info!("ready: Holdfast {} listens on {}", env!("CARGO_PKG_VERSION"), origins.join(", "));
+    notify(&[NotifyState::Ready, NotifyState::Status(&format!("listening on {}", origins.join(", ")))]);
 }
 
 /// Tells the service manager, where there is one.

@@ -6,7 +6,6 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
-use holdfast_io::ovt::{Generation, Notify, OriginSettings};
 use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
 use url::Url;
@@ -78,14 +77,6 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         origins: settings.origins.clone(),
         clips,
-        ovt: OriginSettings {
-            generation: settings.ovt.generation,
-            // Edges of 0.20 and older take what is told unasked for an answer.
-            notify: match settings.ovt.generation {
-                Generation::V21 => Notify::TrackChanged,
-                _ => Notify::Never,
-            },
-        },
         instance: u128::from_le_bytes(entropy()),
         journal: false,
     }
@@ -136,15 +127,6 @@ mod tests {
         assert_eq!(own.addresses, [std::net::IpAddr::from([127, 0, 0, 1])]);
         assert_eq!(own.audio, gst::AudioCodec::Opus);
         assert!(options("http.listen = ['0.0.0.0:80']").addresses.is_empty());
-    }
-
-    #[test]
-    fn edges_are_told_unasked_only_where_they_understand_it() {
-        let ovt = |text: &str| server(&parse(text, "f.toml").expect("reads"), UNIX_EPOCH, AudioCodec::Aac).ovt;
-        assert_eq!(ovt(""), OriginSettings { generation: Generation::Auto, notify: Notify::Never });
-        let new = OriginSettings { generation: Generation::V21, notify: Notify::TrackChanged };
-        assert_eq!(ovt("ovt.generation = '0.21'"), new);
-        assert_eq!(ovt("ovt.generation = '0.18'").notify, Notify::Never);
     }
 
     #[test]

@@ -3,19 +3,18 @@
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::Listening;
 use crate::config::Settings;
 
 /// How many endpoints, and how many channels, are spelled out.
 const SPELLED: usize = 5;
 
 /// Where it listens, and what to open.
-pub(super) fn welcome(settings: &Settings, listening: &Listening) -> String {
+pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
     let mut text = String::new();
-    for address in addresses(settings, listening) {
-        line(&mut text, format_args!("listening on {address}"));
+    for address in listening {
+        line(&mut text, format_args!("listening on {}", origin(settings, *address)));
     }
-    let Some(first) = listening.http.first() else { return text };
+    let Some(first) = listening.first() else { return text };
     let origin = origin(settings, reachable(*first));
     for endpoint in settings.core.endpoints.iter().take(SPELLED) {
         let name = &endpoint.name;
@@ -51,14 +50,8 @@ pub(super) fn welcome(settings: &Settings, listening: &Listening) -> String {
     text
 }
 
-/// All that is listened on, as URLs.
-pub(super) fn addresses(settings: &Settings, listening: &Listening) -> Vec<String> {
-    let http = listening.http.iter().map(|address| origin(settings, *address));
-    http.chain(listening.ovt.iter().map(|address| format!("ovt://{address}"))).collect()
-}
-
 /// Scheme, address and port.
-fn origin(settings: &Settings, address: SocketAddr) -> String {
+pub(super) fn origin(settings: &Settings, address: SocketAddr) -> String {
     let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
     format!("{scheme}://{address}")
 }
@@ -85,8 +78,7 @@ mod tests {
 
     fn welcomed(text: &str) -> String {
         let settings = parse(text, "f.toml").expect("reads");
-        let listening = Listening { http: settings.http.listen.clone(), ovt: settings.ovt.listen.clone() };
-        welcome(&settings, &listening)
+        welcome(&settings, &settings.http.listen)
     }
 
     #[test]
@@ -108,7 +100,6 @@ mod tests {
     #[test]
     fn what_is_to_be_opened_can_be_opened() {
         let text = welcomed("http.listen = ['0.0.0.0:80', '[::]:81']\n[http.tls]\ncert = 'a'\nkey = 'b'");
-        assert!(welcomed("ovt.listen = ['0.0.0.0:9000']").contains("\nlistening on ovt://0.0.0.0:9000\n"));
         assert!(text.starts_with("listening on https://0.0.0.0:80\nlistening on https://[::]:81\n"), "{text}");
         assert!(text.contains("https://127.0.0.1:80/publish/live "), "{text}");
         assert!(welcomed("http.listen = ['[::]:81']").contains("http://[::1]:81/publish/live "));
