@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use holdfast_core::config::{Channel, Endpoint, Media, Takeover};
 
+use holdfast_io::ovt::{Generation, Notify};
+
 use super::value::{
     Address, Count, File, Flag, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Retries, Secret, Size,
     Source, Span, Text, Value, Words, Wrong,
@@ -99,6 +101,11 @@ pub(super) static SECTIONS: &[Section] = &[
         }),
         defaults: None,
     },
+    Section::table(
+        "ovt",
+        "Serving slots and channels to edges over OVT: OvenMediaEngine's, and other Holdfasts. It knows no access control.",
+    ),
+    Section::table("origins", "Fetching channels from elsewhere."),
     Section::table("media", "What becomes of the media."),
     Section::table("live", "How live feeds are kept for their viewers."),
     Section::table("api", "Reading /api/status and /metrics, and ending sessions by hand."),
@@ -215,6 +222,23 @@ keys! {
         |s, n| &mut s.ice.servers[n].username, Text;
     "ice.servers[].credential", "For TURN.",
         |s, n| &mut s.ice.servers[n].credential, Password;
+
+    "ovt.listen", "Addresses and ports, 9000 by custom. Empty: edges are not served.",
+        |s, _| &mut s.ovt.listen, List(Listener, 0, 64);
+    "ovt.generation", "Whose numbers for codecs are spoken: \"auto\" for those since 0.19, or \"0.18\" to \"0.21\".",
+        |s, _| &mut s.ovt.generation,
+        Words(&[
+            ("auto", Generation::Auto),
+            ("0.18", Generation::V18),
+            ("0.19", Generation::V19),
+            ("0.20", Generation::V20),
+            ("0.21", Generation::V21),
+        ]);
+    "ovt.notify", "Whether edges are told of new tracks: \"never\", or \"track-changed\", which ones before 0.21 take for an error.",
+        |s, _| &mut s.ovt.notify, Words(&[("never", Notify::Never), ("track-changed", Notify::TrackChanged)]);
+
+    "origins.authorities", "Certificates of authorities, PEM, trusted beside the system's. Empty: none.",
+        |s, _| &mut s.authorities, File;
 
     "media.audio", "Sound for viewers: \"aac\", \"opus\", or \"auto\": AAC where this machine has an encoder.",
         |s, _| &mut s.media.audio, Words(&[("auto", Audio::Auto), ("aac", Audio::Aac), ("opus", Audio::Opus)]);

@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_io::origin::Origin;
+use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::server::Clip;
 
 pub use fault::{Fault, Faults, Place};
@@ -51,6 +52,10 @@ pub struct Settings {
     pub http: Http,
     /// How publishers reach our media ports.
     pub ice: Ice,
+    /// Serving edges over OVT.
+    pub ovt: Ovt,
+    /// PEM certificates of authorities that are trusted beside the system's when a channel is fetched over TLS; empty = none.
+    pub authorities: PathBuf,
     /// What becomes of the media.
     pub media: Media,
     /// Who may ask and change what runs.
@@ -75,6 +80,17 @@ impl Http {
     pub fn is_loopback(&self) -> bool {
         self.listen.iter().all(|listener| listener.ip().is_loopback())
     }
+}
+
+/// Serving edges over OVT.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Ovt {
+    /// Addresses to listen on; none = edges are not served.
+    pub listen: Vec<SocketAddr>,
+    /// Whose numbers are spoken.
+    pub generation: Generation,
+    /// What is told unasked.
+    pub notify: Notify,
 }
 
 /// Certificate and key, both PEM.
@@ -208,6 +224,8 @@ impl Default for Settings {
             clips: BTreeMap::new(),
             http: Http::default(),
             ice: Ice::default(),
+            ovt: Ovt::default(),
+            authorities: PathBuf::new(),
             media: Media::default(),
             api: Api::default(),
             log: Log::default(),
