@@ -113,7 +113,8 @@ impl std::error::Error for Failure {}
 
 /// Every scenario.
 pub fn scenarios() -> &'static [Scenario] {
-    static ALL: LazyLock<Vec<Scenario>> = LazyLock::new(|| [world::SCENARIOS, net::SCENARIOS].concat());
+    static ALL: LazyLock<Vec<Scenario>> =
+        LazyLock::new(|| [world::SCENARIOS, world::PULL_SCENARIOS, world::EDGES_SCENARIOS, net::SCENARIOS].concat());
     &ALL
 }
 

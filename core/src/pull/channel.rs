@@ -4,7 +4,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::mem;
 use core::time::Duration;
 
-use super::round::{Next, Round, pause};
+use super::round::{Fallen, Next, Round, pause};
 use crate::config;
 use crate::feed::Start;
 use crate::id::Table;
@@ -270,6 +270,9 @@ impl Turn<'_, '_> {
             mem::replace(&mut self.channel.kept, self.channel.beside.take())
         };
         if let Some(other) = other {
+            if was == Phase::Live {
+                self.channel.round.left(other.index);
+            }
             self.close(other);
         }
         let Some(kept) = &mut self.channel.kept else { return };
@@ -320,7 +323,7 @@ impl Turn<'_, '_> {
         };
         let was = self.channel.phase;
         if kept && was == Phase::Live {
-            self.fall(upstream.index);
+            self.fall(upstream.index, Fallen::Broken);
         }
         if kept && was == Phase::Seeking && upstream.wrote {
             // That a silent connection is gone is news: there may be an origin again.
@@ -348,11 +351,11 @@ impl Turn<'_, '_> {
     }
 
     /// The media that was live from this origin no longer flows.
-    fn fall(&mut self, index: usize) {
+    fn fall(&mut self, index: usize, success: Fallen) {
         let now = self.cx.now;
         let last = self.last_media().unwrap_or(self.channel.live);
         let stable = last >= self.channel.live + self.channel.settings.stable_after;
-        self.channel.round.after(now, index, stable);
+        self.channel.round.after(now, index, if stable { success } else { Fallen::Short });
         (self.channel.phase, self.channel.wanted) = (Phase::Seeking, now);
         self.cx.feeds.assign(self.channel.feed, None);
         if let Some(beside) = self.channel.beside {
@@ -485,7 +488,7 @@ impl Turn<'_, '_> {
             return self.lose(kept.source, Loss::NoKeyFrame, Origin::Given);
         }
         let last = self.last_media();
-        self.fall(kept.index);
+        self.fall(kept.index, Fallen::Silent);
         if let Some(kept) = &mut self.channel.kept {
             (kept.since, kept.last) = (None, last);
         }
@@ -517,6 +520,8 @@ impl Turn<'_, '_> {
                 let Channel { round, settings, .. } = &mut *self.channel;
                 if !round.over(now, from, settings, chance) {
                     self.end(ViewerEnd::NoSource);
+                } else if self.channel.round.next <= now {
+                    self.seek();
                 } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
                     self.answer_held(RefuseReason::NoSource);
                 }

@@ -2,6 +2,7 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::mem;
 use core::time::Duration;
 
 use crate::config::Channel;
@@ -20,8 +21,21 @@ pub(super) struct Round {
     failed: u32,
     /// How many pauses were made in a row.
     pauses: u32,
+    /// An origin that had been a success broke off: where no other can be had, it is asked again without a pause, once.
+    spare: bool,
     /// When the next attempt may be made.
     pub(super) next: Time,
+}
+
+/// What the media was worth that no longer flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallen {
+    /// It was too short to be a success.
+    Short,
+    /// It was a success, and its connection stands.
+    Silent,
+    /// It was a success, and its connection is over.
+    Broken,
 }
 
 /// What a round has to say.
@@ -43,6 +57,7 @@ impl Round {
             opened: vec![None; sources],
             failed: 0,
             pauses: 0,
+            spare: false,
             next: Time::ZERO,
         }
     }
@@ -55,15 +70,16 @@ impl Round {
     /// Somebody wants a channel that had come to its end: origins are tried anew, but no more often for that.
     pub fn restart(&mut self, now: Time) {
         self.again(0);
-        (self.failed, self.next) = (0, now);
+        (self.failed, self.spare, self.next) = (0, false, now);
     }
 
-    /// The origin at `lost` is out: the others have their turn at once. `stable` is whether it had been a success.
-    pub fn after(&mut self, now: Time, lost: usize, stable: bool) {
-        if stable {
+    /// The origin at `lost` is out: the others have their turn at once.
+    pub fn after(&mut self, now: Time, lost: usize, fallen: Fallen) {
+        if fallen != Fallen::Short {
             self.again(lost);
             (self.failed, self.pauses) = (0, 0);
         }
+        self.spare = fallen == Fallen::Broken;
         self.from = (lost + 1) % self.tried.len();
         self.tried[lost] = true;
         self.next = now;
@@ -94,6 +110,11 @@ impl Round {
         self.opened[index] = Some(now);
     }
 
+    /// An origin was left for an earlier one while it worked: it has its turn before any pause.
+    pub fn left(&mut self, index: usize) {
+        self.tried[index] = false;
+    }
+
     /// When any origin was last asked.
     pub fn last_open(&self) -> Option<Time> {
         self.opened.iter().copied().max().flatten()
@@ -103,8 +124,12 @@ impl Round {
     pub fn over(&mut self, now: Time, from: usize, settings: &Channel, chance: u32) -> bool {
         self.again(from);
         self.failed = self.failed.saturating_add(1);
-        self.next = now + pause(settings.no_input_timeout, settings.retry_backoff_max, self.pauses, chance);
-        self.pauses = self.pauses.saturating_add(1);
+        if mem::take(&mut self.spare) {
+            self.next = now;
+        } else {
+            self.next = now + pause(settings.no_input_timeout, settings.retry_backoff_max, self.pauses, chance);
+            self.pauses = self.pauses.saturating_add(1);
+        }
         settings.retries.is_none_or(|retries| self.failed <= retries)
     }
 

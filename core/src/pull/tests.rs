@@ -473,6 +473,30 @@ fn p16_alone_it_is_asked_ever_less_often() {
 }
 
 #[test]
+fn p16_a_backup_that_works_is_not_kept_waiting_for_a_primary_that_does_not() {
+    let mut stage = Stage::of(&[Origin::Plays(8_000, Loss::Reset), Origin::Good]);
+    stage.viewer();
+    stage.run(120_000);
+    assert!(stage.noted(|note| matches!(note, Note::ChannelSwitched { why: Switch::Failback, .. })) > 0);
+    assert!(stage.gap(1_000, stage.now) <= 10 + 200 + 1_000 + 2 * STEP, "{}", stage.gap(1_000, stage.now));
+    stage.is_patient();
+}
+
+#[test]
+fn p4_a_connection_that_breaks_after_a_success_is_made_again_at_once() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.viewer();
+    stage.run(10_000);
+    let broke = stage.now;
+    stage.lose(0, Loss::Reset);
+    assert_eq!(*stage.opens.last().unwrap(), (0, broke));
+    stage.run(1_000);
+    stage.lose(0, Loss::Reset);
+    stage.run(2_000);
+    assert_eq!(*stage.opens.last().unwrap(), (0, broke), "but not after none");
+}
+
+#[test]
 fn p17_a_primary_that_is_silent_never_takes_over() {
     let mut stage = Stage::of(&[Origin::Silent, Origin::Good]);
     stage.viewer();

@@ -42,6 +42,7 @@ pub use witness::Witness;
 use crate::{Figures, Report};
 
 pub(crate) use named::SCENARIOS;
+pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
 
 /// More calls than this within one simulated second are a live-lock.
 const CALLS_A_SECOND: u64 = 20_000;
@@ -149,15 +150,17 @@ impl<'t> World<'t> {
             Some(Channel::new(settings, edge.edge().pull().feed_of(ChannelId(place as u32))?))
         };
         let channels = numbered().filter_map(channel).collect();
-        let origin = |place: usize, index: u32| Origin::new(generator(seed, 20_000 + 100 * place as u64 + u64::from(index)));
-        let origins =
-            numbered().map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect()).collect();
-        World {
+        let origin =
+            |place: usize, index: u32| Origin::new(generator(seed, 20_000 + 100 * place as u64 + u64::from(index)));
+        let origins = numbered()
+            .map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect())
+            .collect();
+        let mut world = World {
             now: Time::ZERO,
             seed,
             truth: Truth::new(&config, edge.edge().feeds().feeds(), channels),
             edge,
-            allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early, arrival: origin::ARRIVAL },
+            allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
             plan,
             witness: Witness::default(),
             queue: BinaryHeap::new(),
@@ -178,7 +181,9 @@ impl<'t> World<'t> {
             this_second: (0, 0),
             scratch: Vec::new(),
             trace,
-        }
+        };
+        world.note_arrivals();
+        world
     }
 
     fn plan_event(&mut self, at: Time, event: Event) {
@@ -285,7 +290,8 @@ impl<'t> World<'t> {
             self.blame(output);
         }
         let taken = self.taken(&input)?;
-        self.truth.after(self.now, &input, taken);
+        self.truth.after(self.now, &input);
+        self.truth.pull_after(self.now, &input, taken);
         self.judge(&input, &outputs)?;
         for output in outputs.drain(..) {
             self.react(output);

@@ -129,18 +129,19 @@ fn play(
 macro_rules! shows {
     ($condition:expr, $($what:tt)+) => {
         if !$condition {
-            return Err(Broken { id: "script", what: format!($($what)+) });
+            return Err($crate::world::oracle::Broken { id: "script", what: format!($($what)+) });
         }
     };
 }
+pub(super) use shows;
 
 impl World<'_> {
-    fn wait(&mut self, ms: u64) -> Result<(), Broken> {
+    pub(super) fn wait(&mut self, ms: u64) -> Result<(), Broken> {
         self.run(self.now + Duration::from_millis(ms))
     }
 
     /// A moment that the seed chose, up to so many ms from now.
-    fn while_away(&mut self, most_ms: u64) -> Result<(), Broken> {
+    pub(super) fn while_away(&mut self, most_ms: u64) -> Result<(), Broken> {
         let micros = self.dice.random_range(0..=most_ms * 1000);
         self.run(self.now + Duration::from_micros(micros))
     }

@@ -58,8 +58,6 @@ pub struct Allowance {
     pub unseen: Duration,
     /// By how much the core's clock may have been slow when it began to measure.
     pub early: Duration,
-    /// What an origin that is well needs at most from being asked to something that a player can start with.
-    pub arrival: Duration,
 }
 
 /// One judged moment: the truth, the time the core was given, and what the faults excuse.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
-    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd, ViewerId,
-    Writer,
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd,
+    ViewerId, Writer,
 };
 use holdfast_core::time::Time;
 
@@ -252,7 +252,7 @@ impl Truth {
             }
             Input::Join { request, feed } => {
                 self.joins.push(Join { request: *request, feed: *feed, at: now });
-            },
+            }
             Input::Drain => self.draining = true,
             _ => {}
         }
@@ -376,8 +376,7 @@ impl Truth {
     }
 
     /// What an input meant, now that the core has acted on it and on everything that was due before it.
-    /// `taken` is whether a source's media went into its feed.
-    pub fn after(&mut self, now: Time, input: &Input, taken: bool) {
+    pub fn after(&mut self, now: Time, input: &Input) {
         match input {
             Input::Hangup { request } => {
                 self.joins.retain(|join| join.request != *request);
@@ -391,8 +390,14 @@ impl Truth {
                 session.output = Some(now);
                 if let Some(feed) = self.feeds.get_mut(&session.feed) {
                     let (length, random_access) = (data.len() as u64, random_access.is_some());
-                    let chunk =
-                        Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, from: Writer::Session(*id) };
+                    let chunk = Chunk {
+                        at: feed.head,
+                        length,
+                        serial: serial(data),
+                        random_access,
+                        came: now,
+                        from: Writer::Session(*id),
+                    };
                     feed.push(chunk, self.live.buffer as u64);
                 }
             }
@@ -404,7 +409,6 @@ impl Truth {
             Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
             _ => {}
         }
-        self.pull_after(now, input, taken);
     }
 
     fn end_viewer(&mut self, id: ViewerId, reason: ViewerEnd) {

@@ -163,6 +163,18 @@ impl World<'_> {
         }
     }
 
+    /// Everybody who watches a feed, or waits for it, goes.
+    pub(super) fn all_leave(&mut self, feed: FeedId) -> Result<(), Broken> {
+        for index in 0..self.viewers.len() {
+            let viewer = &self.viewers[index];
+            let (life, step) = (viewer.life, if viewer.id.is_some() { Step::Leave } else { Step::HangUp });
+            if viewer.feed == feed {
+                self.viewer(index, life, step)?;
+            }
+        }
+        Ok(())
+    }
+
     fn join(&mut self, index: usize) -> Result<(), Broken> {
         let request = self.request(Some(Owner::Viewer(index)));
         let viewer = &mut self.viewers[index];

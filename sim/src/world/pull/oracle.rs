@@ -32,7 +32,11 @@ impl Bench<'_> {
                 let last = channel.asked[index as usize];
                 let next = last.map(|last| last + channel.settings.no_input_timeout);
                 let now = self.now + self.allowance.early;
-                holds!(next.is_none_or(|next| now >= next), "pull-1", "origin {index} is asked again, last at {last:?}");
+                holds!(
+                    next.is_none_or(|next| now >= next),
+                    "pull-1",
+                    "origin {index} is asked again, last at {last:?}"
+                );
                 let open = channel.open.len() + 1;
                 holds!(open <= 2, "pull-3", "{open} connections are open");
                 holds!(!self.truth.sources.contains_key(&source), "pull-3", "{source} is opened twice");
@@ -67,14 +71,15 @@ impl Bench<'_> {
             Note::ChannelSilent { channel, index, silent } => {
                 let channel = &self.truth.channels[channel.0 as usize];
                 let rows = channel.open.iter().filter_map(|source| self.truth.sources.get(source));
-                let so = rows.filter(|row| row.index == index as usize && row.agreed.is_some() && !row.told).any(|row| {
-                    let since = row.last.max(row.agreed).unwrap_or_default();
-                    let long = self.now.since(since) + self.allowance.early >= channel.settings.no_input_timeout;
-                    long && match (silent, row.last) {
-                        (Some(silent), Some(last)) => self.is(silent, last),
-                        (silent, last) => silent.is_none() && last.is_none(),
-                    }
-                });
+                let so =
+                    rows.filter(|row| row.index == index as usize && row.agreed.is_some() && !row.told).any(|row| {
+                        let since = row.last.max(row.agreed).unwrap_or_default();
+                        let long = self.now.since(since) + self.allowance.early >= channel.settings.no_input_timeout;
+                        long && match (silent, row.last) {
+                            (Some(silent), Some(last)) => self.is(silent, last),
+                            (silent, last) => silent.is_none() && last.is_none(),
+                        }
+                    });
                 holds!(so, "pull-2", "origin {index} is told to be silent for {silent:?} µs");
             }
             Note::ChannelBack { channel, gap, .. } | Note::ChannelSwitched { channel, gap, .. } => {
@@ -166,14 +171,19 @@ impl Bench<'_> {
         let waited = self.now.since(join.at) + self.allowance.early;
         match reason {
             RefuseReason::StartTimeout => waited >= channel.settings.start_timeout && !self.flows(channel),
-            RefuseReason::NoSource => channel.losses > 0 && !self.flows(channel) && self.may_give_up(channel),
+            RefuseReason::NoSource => {
+                let failed = channel.losses > 0 || channel.given_up;
+                failed && !self.flows(channel) && self.may_give_up(channel)
+            }
             _ => false,
         }
     }
 
     /// An origin that was well from the beginning is had as soon as it has its turn: nobody is refused for want of one.
     fn may_give_up(&self, channel: &Channel) -> bool {
-        channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
+        // A driver that stands still makes silence where there was none.
+        let still = self.allowance.slack + Duration::from_millis(300) >= channel.settings.no_input_timeout;
+        still || channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
     }
 
     /// Whether a viewer of a channel may be ended for this reason.
@@ -184,7 +194,10 @@ impl Bench<'_> {
                 let waited = self.now.since(ended) + self.allowance.early;
                 waited >= channel.settings.end_grace && !self.flows(channel)
             }),
-            _ => channel.settings.retries.is_some() && self.may_give_up(channel) && channel.losses > 0,
+            _ => {
+                let failed = channel.losses > 0 || channel.silences > 0;
+                channel.settings.retries.is_some() && self.may_give_up(channel) && failed
+            }
         }
     }
 
@@ -196,7 +209,8 @@ impl Bench<'_> {
             let name = &channel.settings.name;
             open += channel.open.len();
             let writer = edge.feeds().writer(channel.feed);
-            let stands = writer.is_none_or(|writer| channel.open.iter().any(|source| writer == Writer::Source(*source)));
+            let stands =
+                writer.is_none_or(|writer| channel.open.iter().any(|source| writer == Writer::Source(*source)));
             holds!(stands, "pull-3", "{writer:?} writes into {name}, of which {:?} stand", channel.open);
             let counts = state.counts;
             let told = (counts.opens, counts.silences, counts.switches, counts.lost);
@@ -208,7 +222,12 @@ impl Bench<'_> {
             if over {
                 let left = channel.open.len();
                 let off = matches!(state.phase, Phase::Off | Phase::Ended);
-                holds!(left == 0 && off, "pull-7", "nobody wants {name}, {left} connections stand, it is {:?}", state.phase);
+                holds!(
+                    left == 0 && off,
+                    "pull-7",
+                    "nobody wants {name}, {left} connections stand, it is {:?}",
+                    state.phase
+                );
                 let kept = edge.feeds().status(self.now, channel.feed).map(|status| status.span);
                 holds!(kept == Some(0), "pull-7", "nobody wants {name}, of which {kept:?} bytes are kept");
             }
@@ -234,12 +253,23 @@ impl Bench<'_> {
         for (index, healthy) in channel.healthy.iter().enumerate() {
             let Some(healthy) = healthy else { continue };
             let since = last.map_or(wanted, |last| last.max(wanted)).max(*healthy);
-            let bound = channel.bound(index, self.allowance.slack, self.allowance.arrival);
+            let step = self.allowance.slack;
             let name = &channel.settings.name;
             holds!(
-                self.now <= since + bound,
+                self.now <= since + channel.bound(index, step),
                 "pull-5",
                 "{name} has no media since {last:?}, is wanted since {wanted:?}, and origin {index} is well since {healthy:?}"
+            );
+            let writer = channel.writer.and_then(|writer| self.truth.sources.get(&writer));
+            let Some(writer) = writer.filter(|writer| channel.is_steadfast(index) && writer.index != index) else {
+                continue;
+            };
+            let since = since.max(channel.asked[index].unwrap_or_default());
+            holds!(
+                self.now <= since + channel.failover_bound(index, writer.index, step),
+                "pull-5",
+                "{name} has no media of origin {} since {last:?} and waits for {index}, which is always well",
+                writer.index
             );
         }
         Ok(())

@@ -51,9 +51,6 @@ const REFUSALS: [Loss; 8] = [
 const HANDSHAKE: u64 = 60;
 const GROUP: u64 = 4_000;
 
-/// What an origin that is well needs at most from being asked to something that a player can start with.
-pub const ARRIVAL: Duration = Duration::from_millis(HANDSHAKE + GROUP + 300);
-
 pub struct Origin {
     dice: SmallRng,
     pub mood: Mood,
@@ -102,6 +99,13 @@ pub enum Step {
 }
 
 impl World<'_> {
+    /// Tells the truth what each origin needs at most from being asked to something that a player can start with.
+    pub fn note_arrivals(&mut self) {
+        for (origins, channel) in self.origins.iter().zip(&mut self.truth.channels) {
+            channel.arrival = origins.iter().map(Origin::arrival).collect();
+        }
+    }
+
     /// An origin behaves like this from now on.
     pub fn set_mood(&mut self, channel: usize, index: usize, mood: Mood) {
         self.say(format_args!("origin {index} of channel {channel} is {mood:?}"));
@@ -130,6 +134,13 @@ impl World<'_> {
     pub fn reset_links(&mut self, channel: usize, index: usize, cause: Fault) {
         for source in self.links_of(channel, index) {
             self.fail_after(source, Duration::ZERO, Loss::Reset, cause);
+        }
+    }
+
+    /// Connections to an origin end like this, now.
+    pub fn links_end(&mut self, channel: usize, index: usize, loss: Loss) {
+        for source in self.links_of(channel, index) {
+            self.fail_after(source, Duration::ZERO, loss, Fault::OriginEnds);
         }
     }
 
@@ -224,7 +235,8 @@ impl World<'_> {
             }
             Step::Fail(loss) => {
                 let origin = &mut self.origins[channel][index];
-                let again = self.plan.strikes(Fault::LateSource, &mut origin.dice).then(|| span(&mut origin.dice, 0, 500));
+                let again =
+                    self.plan.strikes(Fault::LateSource, &mut origin.dice).then(|| span(&mut origin.dice, 0, 500));
                 if let Some(after) = again {
                     self.send_after(after, Input::Lost { source, loss: Loss::Reset });
                 }
@@ -260,9 +272,10 @@ impl World<'_> {
                 fault.into_iter().for_each(|fault| self.witness.faults.add(fault));
             }
             Output::Note(Note::ChannelSilent { channel, index, .. }) => {
-                let mut of_it = self.links.values().filter(|link| {
-                    (link.channel, link.index) == (channel.0 as usize, index as usize)
-                });
+                let mut of_it = self
+                    .links
+                    .values()
+                    .filter(|link| (link.channel, link.index) == (channel.0 as usize, index as usize));
                 let dead = of_it.any(|link| link.dead);
                 self.witness.faults.add(if dead { Fault::OriginBlackHole } else { Fault::OriginSilent });
             }
@@ -277,6 +290,8 @@ impl World<'_> {
             return;
         }
         let (mood, lasts) = (origin.draw(&self.plan), span(&mut origin.dice, 300, 15_000));
+        // Or nobody would ever lose patience.
+        let lasts = if mood == Mood::Keyless { lasts + Duration::from_secs(16) } else { lasts };
         if mood == Mood::Good && self.plan.strikes(Fault::OriginReturns, &mut self.origins[channel][index].dice) {
             self.reset_links(channel, index, Fault::OriginReturns);
         }
@@ -292,6 +307,11 @@ fn link_count(link: Option<&mut Link>) {
 }
 
 impl Origin {
+    fn arrival(&self) -> Duration {
+        // Its first packet comes up to 50 ms after the handshake, and its key frame with the packet that is due then.
+        self.handshake + self.group + self.every * 2 + Duration::from_millis(50)
+    }
+
     fn draw(&mut self, plan: &Plan) -> Mood {
         let dice = &mut self.dice;
         let fault = *pick(

@@ -57,6 +57,7 @@ impl World<'_> {
                 }
                 self.plan_event(self.now + first, Event::Origin { channel, index });
             }
+            self.note_arrivals();
             let feed = self.truth.channels[channel].feed;
             for _ in 0..*pick(dice, &[0, 1, 2, 4]) {
                 let first = span(dice, 0, 10_000);
@@ -104,10 +105,15 @@ impl World<'_> {
             if self.truth.draining || full {
                 continue;
             }
-            let request = self.ask_channel(feed)?;
-            self.run(self.now + start)?;
-            let Some(viewer) = self.let_in(request) else {
-                let what = format!("{request:?} asks for a channel whose origins are well and is not let in");
+            // Whoever is not held for as long as a key frame takes asks again.
+            let (mut viewer, until) = (None, self.now + self.truth.channels[channel].arrival[0]);
+            while viewer.is_none() && self.now <= until {
+                let request = self.ask_channel(feed)?;
+                self.run(self.now + start)?;
+                viewer = self.let_in(request);
+            }
+            let Some(viewer) = viewer else {
+                let what = format!("channel {channel} is not had, and all its origins are well");
                 return Err(Broken { id: "pull-5", what });
             };
             self.run(self.now + Duration::from_millis(200))?;
@@ -120,14 +126,7 @@ impl World<'_> {
     pub(in super::super) fn leave_channels(&mut self) -> Result<(), Broken> {
         let feeds: Vec<FeedId> = self.truth.channels.iter().map(|channel| channel.feed).collect();
         for feed in feeds {
-            for viewer in self.truth.feeds[&feed].viewers.clone() {
-                self.call(Input::Leave { viewer })?;
-            }
-            let waiting: Vec<RequestId> =
-                self.truth.joins.iter().filter(|join| join.feed == feed).map(|join| join.request).collect();
-            for request in waiting {
-                self.call(Input::Hangup { request })?;
-            }
+            self.all_leave(feed)?;
         }
         Ok(())
     }

@@ -27,6 +27,8 @@ pub struct Channel {
     pub asked: Vec<Option<Time>>,
     /// Since when each origin does what it should.
     pub healthy: Vec<Option<Time>>,
+    /// What each origin needs at most, when it is well, from being asked to something that a player can start with.
+    pub arrival: Vec<Duration>,
     /// Which of its origins may send pictures without any key frame.
     pub keyless: Vec<bool>,
     /// Since when somebody watches or waits.
@@ -77,6 +79,7 @@ impl Channel {
             writer: None,
             asked: vec![None; sources],
             healthy: vec![Some(Time::ZERO); sources],
+            arrival: vec![Duration::ZERO; sources],
             keyless: vec![false; sources],
             wanted: (!settings.on_demand).then_some(Time::ZERO),
             left: Time::ZERO,
@@ -92,25 +95,43 @@ impl Channel {
         }
     }
 
-    /// How long after a silence began, somebody came, or an origin was well again media of this origin has to flow, if it is well
-    /// all the while; `step` is what each step may be late by. Before an origin has its turn each other one may have had its
-    /// own, which lasts at most `connect_timeout`, then `no_input_timeout`, and where pictures came without a key frame
-    /// [`KEY_FRAME_WAIT`]. An origin that was well from the beginning never waits for a pause between two rounds.
-    pub fn bound(&self, healthy: usize, step: Duration, arrival: Duration) -> Duration {
+    /// How long after media last came, somebody came, or an origin was well again media has to flow, if that origin is well all
+    /// the while; `step` is what each step may be late by. Before an origin has its turn each other one may have had its own, which
+    /// lasts at most `connect_timeout`, then `no_input_timeout`, and where pictures came without a key frame
+    /// [`KEY_FRAME_WAIT`]; then the origin itself may have to be spared for `no_input_timeout`. An origin that was well from the
+    /// beginning never waits for a pause between two rounds.
+    pub fn bound(&self, healthy: usize, step: Duration) -> Duration {
         let settings = &self.settings;
-        let always = self.healthy[healthy] == Some(Time::ZERO);
-        let turn = |index: usize| {
-            let key = if self.keyless[index] { KEY_FRAME_WAIT } else { Duration::ZERO };
-            settings.connect_timeout + settings.no_input_timeout + key + step * 3
-        };
-        let turns: Duration = (0..self.asked.len()).filter(|index| *index != healthy || !always).map(turn).sum();
+        let always = self.is_steadfast(healthy);
+        let turns: Duration = (0..self.asked.len())
+            .filter(|index| *index != healthy || !always)
+            .map(|index| self.turn(index, step))
+            .sum();
         let pause = if always {
             Duration::ZERO
         } else {
             // It may have had its last turn just before it was well again: then a whole round of the others comes first.
             settings.retry_backoff_max.max(settings.no_input_timeout) * 6 / 5 + turns
         };
-        settings.no_input_timeout * 2 + turns + pause + arrival + step * 4
+        settings.no_input_timeout * 2 + turns + pause + self.arrival[healthy] + step * 4
+    }
+
+    /// The same after media of another origin, at place `fallen`, and after the origin was last asked: it is at most
+    /// `no_input_timeout` until that one counts as silent and this one may be asked again, and that one has had its turn.
+    pub fn failover_bound(&self, healthy: usize, fallen: usize, step: Duration) -> Duration {
+        let others = (0..self.asked.len()).filter(|index| *index != healthy && *index != fallen);
+        let turns: Duration = others.map(|index| self.turn(index, step)).sum();
+        self.settings.no_input_timeout + turns + self.arrival[healthy] + step * 4
+    }
+
+    /// Whether an origin was well from the beginning.
+    pub fn is_steadfast(&self, index: usize) -> bool {
+        self.healthy[index] == Some(Time::ZERO)
+    }
+
+    fn turn(&self, index: usize, step: Duration) -> Duration {
+        let key = if self.keyless[index] { KEY_FRAME_WAIT } else { Duration::ZERO };
+        self.settings.connect_timeout + self.settings.no_input_timeout + key + step * 3
     }
 }
 
