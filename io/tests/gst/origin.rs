@@ -14,6 +14,8 @@ const PYTHON: &str = "/usr/bin/python3";
 pub struct Origin {
     child: Child,
     port: u16,
+    /// Where credentials are wanted.
+    locked: u16,
 }
 
 impl Drop for Origin {
@@ -31,10 +33,13 @@ impl Origin {
         let mut child = child.unwrap_or_else(|error| panic!("{PYTHON}: {error}; bin/install installs it"));
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let port = line.trim().parse().unwrap_or_else(|_| {
-            panic!("{RTSP} does not start: it needs the packages gir1.2-gst-rtsp-server-1.0, python3-gi, gstreamer1.0-plugins-ugly")
-        });
-        Origin { child, port }
+        let ports = line.split_whitespace().map_while(|port| port.parse().ok()).collect::<Vec<u16>>();
+        let [port, locked] = ports[..] else {
+            panic!(
+                "{RTSP} does not start: it needs the packages gir1.2-gst-rtsp-server-1.0, python3-gi, gstreamer1.0-plugins-ugly"
+            )
+        };
+        Origin { child, port, locked }
     }
 
     /// A sender of MPEG-TS over SRT that waits for callers, with more of libsrt's options.
@@ -55,7 +60,11 @@ impl Origin {
             .stdin(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        Origin { child: child.unwrap_or_else(|error| panic!("ffmpeg: {error}; tests/run installs it")), port }
+        Origin {
+            child: child.unwrap_or_else(|error| panic!("ffmpeg: {error}; tests/run installs it")),
+            port,
+            locked: 0,
+        }
     }
 
     pub fn port(&self) -> u16 {
@@ -64,6 +73,11 @@ impl Origin {
 
     pub fn url(&self, path: &str) -> String {
         format!("rtsp://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// Where it wants the user and password of `rtsp_origin.py`.
+    pub fn locked(&self) -> u16 {
+        self.locked
     }
 
     /// It neither reads nor writes from here on, but its connections stay.
