@@ -258,6 +258,8 @@ fn door() -> GhostPad {
 
 #[cfg(test)]
 mod tests {
+    use gstreamer::{ClockTime, FormattedSegment, Segment};
+
     use super::*;
 
     #[test]

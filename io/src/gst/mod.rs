@@ -364,3 +364,55 @@ impl Sessions {
 fn nanos(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use holdfast_core::input::Loss;
+
+    use super::*;
+    use crate::media::Codec;
+    use crate::origin::Origin;
+
+    /// Without the warm-up.
+    fn bare() -> Sessions {
+        gstreamer::init().unwrap();
+        let (outbox, inbox) = mailbox(8, Arc::new(|| ()));
+        let shared = Shared {
+            epoch: Instant::now(),
+            clock: gstreamer::SystemClock::obtain(),
+            clock_offset: 0,
+            addresses: Vec::new(),
+            ports: None,
+            stun: None,
+            turn: Vec::new(),
+            audio: AudioChain::Opus,
+        };
+        Sessions { shared, sessions: HashMap::new(), sources: HashMap::new(), inbox, outbox }
+    }
+
+    fn everything(media: &Sessions, source: SourceId) {
+        let from = Writer::Source(source);
+        let unit = Unit { from, codec: Codec::Aac, pts: 0, dts: 0, key: true, data: Bytes::new() };
+        media.outbox.turn(source, Turn::Opened);
+        assert!(media.outbox.unit(unit) && media.outbox.data(source, Bytes::new()));
+        media.outbox.turn(source, Turn::Lost(Loss::Reset, String::from("late")));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_source_that_is_closed_or_lost() {
+        let mut media = bare();
+        let (source, origin) = (SourceId::from_parts(1, 1), Origin::Test);
+        media.command(MediaCommand::Open { source, origin: origin.clone() });
+        media.command(MediaCommand::Close { source });
+        everything(&media, source);
+        assert!(media.poll().is_none());
+
+        let source = SourceId::from_parts(1, 2);
+        media.command(MediaCommand::Open { source, origin });
+        everything(&media, source);
+        assert!(matches!(media.poll(), Some(MediaEvent::SourceLost { loss: Loss::Unusable, .. })));
+        assert!(media.poll().is_none());
+        assert!(media.sources.is_empty());
+    }
+}

@@ -25,15 +25,12 @@ use crate::origin::Origin;
 /// ms of the jitter buffer: what a camera over a home network needs.
 const LATENCY: u32 = 200;
 
-/// ns between our receiver reports. rtpbin ends the stream of a sender that was silent for five of them; with its own 5 s that
-/// would be so before a stuck origin, which keeps its connection, has come back.
-const REPORTS: u64 = 60_000_000_000;
-
 /// ms that libsrt tries to connect. Longer than any deadline of the core.
 const SRT_CONNECT: &str = "60000";
 
 /// One source. Dropping it takes everything down, on another thread.
 pub(super) struct Source {
+    id: SourceId,
     pipeline: Pipeline,
     activity: Arc<Activity>,
 }
@@ -50,18 +47,13 @@ impl Source {
             outbox: outbox.clone(),
             clock_offset: shared.clock_offset,
         };
-        let story = Arc::new(Story {
-            id,
-            outbox: outbox.clone(),
-            opened: AtomicBool::new(false),
-            lost: AtomicBool::new(false),
-        });
+        let story = Arc::new(Story::new(id, outbox));
         let kind = match origin {
             Origin::Rtsp(url) => Kind::Rtsp(url.clone(), Branches { audio: shared.audio, to: delivery }),
             Origin::Srt(url) => Kind::Srt(url.clone(), delivery),
             _ => {
                 story.lost(Loss::Unusable, String::from("GStreamer fetches nothing but RTSP and SRT"));
-                return Source { pipeline, activity };
+                return Source { id, pipeline, activity };
             }
         };
         // Loading plugins and, for SRT, looking up names: neither is for the loop to wait for.
@@ -79,7 +71,7 @@ impl Source {
                 stop(pipeline);
             }
         });
-        Source { pipeline, activity }
+        Source { id, pipeline, activity }
     }
 }
 
@@ -87,6 +79,10 @@ impl Drop for Source {
     fn drop(&mut self) {
         self.activity.finish();
         self.pipeline.call_async(stop);
+        let dropped = self.activity.dropped();
+        if dropped > 0 {
+            tracing::debug!(source = %self.id, dropped, "media that could not be taken or used");
+        }
     }
 }
 
@@ -104,6 +100,10 @@ struct Story {
 }
 
 impl Story {
+    fn new(id: SourceId, outbox: &Outbox) -> Self {
+        Story { id, outbox: outbox.clone(), opened: AtomicBool::new(false), lost: AtomicBool::new(false) }
+    }
+
     fn opened(&self) {
         if !self.opened.swap(true, Relaxed) {
             self.outbox.turn(self.id, Turn::Opened);
@@ -249,15 +249,6 @@ fn choose(source: &Element, branches: &Branches) {
 
 /// Makes a branch for each track that comes.
 fn receive(source: &Element, branches: Branches, story: &Arc<Story>) {
-    source.connect("new-manager", false, |arguments| {
-        let manager = arguments.get(1).and_then(|manager| manager.get::<gstreamer::Bin>().ok())?;
-        manager.connect_element_added(|_, element| {
-            if element.factory().is_some_and(|factory| factory.name() == "rtpsession") {
-                element.property::<glib::Object>("internal-session").set_property("rtcp-min-interval", REPORTS);
-            }
-        });
-        None
-    });
     let story = Arc::clone(story);
     source.connect_pad_added(move |source, pad| {
         let pipeline = source.parent().and_then(|parent| parent.downcast::<Pipeline>().ok());
@@ -295,4 +286,93 @@ fn stream(to: Delivery, story: &Arc<Story>) -> Element {
             to.activity.drop_unit();
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use gstreamer::{Buffer, FormattedSegment, Segment};
+
+    use super::super::mailbox::{Inbox, Post, mailbox};
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn credentials_and_our_own_parameter_are_no_part_of_the_location() {
+        for (given, asked, transport) in [
+            ("rtsp://a.example/cam", "rtsp://a.example/cam", "tcp"),
+            ("rtsp://u:p@a.example:8554/cam?transport=udp", "rtsp://a.example:8554/cam", "udp"),
+            (
+                "rtsps://a.example/cam?channel=1&transport=udp&sub=a%20b",
+                "rtsps://a.example/cam?channel=1&sub=a%20b",
+                "udp",
+            ),
+            ("rtsp://a.example/cam?transport=tcp", "rtsp://a.example/cam", "tcp"),
+        ] {
+            assert_eq!(location(&url(given)), (asked.to_owned(), transport));
+        }
+    }
+
+    #[test]
+    fn credentials_are_decoded() {
+        gstreamer::init().unwrap();
+        let source = rtsp(&url("rtsp://us%40er:p%3Aw@a.example/cam")).unwrap();
+        assert_eq!(source.property::<String>("user-id"), "us@er");
+        assert_eq!(source.property::<String>("user-pw"), "p:w");
+    }
+
+    #[test]
+    fn an_srt_url_keeps_its_options() {
+        gstreamer::init().unwrap();
+        let uri = |text: &str| srt(&url(text)).unwrap().property::<String>("uri");
+        let given = uri("srt://a.example:9000?latency=400&mode=listener");
+        assert!(given.contains("latency=400") && given.contains("mode=listener") && given.contains("conntimeo=60000"));
+        assert!(uri("srt://a.example:9000?conntimeo=300").contains("conntimeo=300"));
+    }
+
+    fn sunk(queue: usize) -> (Element, gstreamer::Pad, Arc<Activity>, Inbox) {
+        gstreamer::init().unwrap();
+        let (outbox, inbox) = mailbox(queue, Arc::new(|| ()));
+        let (id, activity) = (SourceId::from_parts(1, 1), Arc::new(Activity::default()));
+        let story = Story::new(id, &outbox);
+        let from = Writer::Source(id);
+        let sink =
+            stream(Delivery { from, activity: Arc::clone(&activity), outbox, clock_offset: 0 }, &Arc::new(story));
+        sink.set_state(State::Playing).unwrap();
+        let pad = sink.static_pad("sink").unwrap();
+        assert!(pad.send_event(gstreamer::event::StreamStart::new("test")));
+        let segment = FormattedSegment::<gstreamer::ClockTime>::new();
+        assert!(pad.send_event(gstreamer::event::Segment::new(AsRef::<Segment>::as_ref(&segment))));
+        (sink, pad, activity, inbox)
+    }
+
+    #[test]
+    fn bytes_that_find_no_place_are_dropped_and_counted_and_none_leave_after_the_end() {
+        let (sink, pad, activity, inbox) = sunk(1);
+        for byte in 0..3 {
+            pad.chain(Buffer::from_slice([byte])).unwrap();
+        }
+        assert!(matches!(inbox.next(), Some(Post::Turn(_, Turn::Opened))));
+        assert!(matches!(inbox.next(), Some(Post::Data(_, data)) if data[..] == [0]));
+        assert!(inbox.next().is_none());
+        assert_eq!(activity.dropped(), 2);
+        activity.finish();
+        pad.chain(Buffer::from_slice([3])).unwrap();
+        assert!(inbox.next().is_none());
+        assert_eq!(activity.dropped(), 2);
+        sink.set_state(State::Null).unwrap();
+    }
+
+    #[test]
+    fn the_end_is_told_once() {
+        let (outbox, inbox) = mailbox(1, Arc::new(|| ()));
+        let id = SourceId::from_parts(1, 1);
+        let story = Story::new(id, &outbox);
+        story.lost(Loss::NotFound, String::from("first"));
+        story.lost(Loss::Unusable, String::from("second"));
+        assert!(matches!(inbox.next(), Some(Post::Turn(_, Turn::Lost(Loss::NotFound, _)))));
+        assert!(inbox.next().is_none());
+    }
 }

@@ -48,7 +48,7 @@ impl Pull {
 
     fn opened(&mut self, source: SourceId) {
         self.until("SourceOpened", |event| match event {
-            MediaEvent::SourceOpened { source: id } => Some(assert_eq!(id, source)),
+            MediaEvent::SourceOpened { source: id } => (id == source).then_some(()),
             event => panic!("{event:?} before SourceOpened"),
         });
     }
@@ -103,8 +103,8 @@ fn is_whole(unit: &Unit) {
 
 #[test]
 fn rtsp_tracks_arrive_in_order_from_a_key_frame_on() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/av"));
     pull.opened(source);
     let (mut audio, mut video) = (Vec::new(), Vec::new());
@@ -136,8 +136,8 @@ fn rtsp_tracks_arrive_in_order_from_a_key_frame_on() {
 
 #[test]
 fn rtsp_over_udp_if_the_url_says_so() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let udp = || std::fs::read_to_string("/proc/self/net/udp").unwrap().lines().count();
     let before = udp();
     let source = pull.open(&origin.url("/av"));
@@ -152,8 +152,8 @@ fn rtsp_over_udp_if_the_url_says_so() {
 
 #[test]
 fn b_frames_are_decoded_in_the_order_they_come() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/b-frames"));
     // The first groups tell how far pictures are out of order.
     for _ in 0..2 {
@@ -170,8 +170,8 @@ fn b_frames_are_decoded_in_the_order_they_come() {
 
 #[test]
 fn whatever_sound_comes_becomes_aac() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     for path in ["/latm", "/opus", "/pcmu", "/pcma", "/mpa"] {
         let source = pull.open(&origin.url(path));
         pull.opened(source);
@@ -186,8 +186,8 @@ fn whatever_sound_comes_becomes_aac() {
 
 #[test]
 fn opus_stays_as_it_is_where_viewers_know_it() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Opus);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/opus"));
     assert_eq!(pull.unit(source, |_| true).codec, Codec::Opus { channels: 2 });
     pull.close(source);
@@ -198,8 +198,8 @@ fn opus_stays_as_it_is_where_viewers_know_it() {
 
 #[test]
 fn tracks_that_viewers_cannot_have_are_left_out() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/more"));
     for _ in 0..30 {
         assert_eq!(pull.unit(source, |_| true).codec, Codec::H264);
@@ -211,8 +211,8 @@ fn tracks_that_viewers_cannot_have_are_left_out() {
 
 #[test]
 fn credentials_of_the_url_open_what_is_locked_and_are_never_repeated() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let at = |credentials: &str| format!("rtsp://{credentials}127.0.0.1:{}/av", origin.locked());
     let source = pull.open(&at("viewer:key%3Ato%2Fit@"));
     pull.unit(source, |unit| unit.codec.is_video());
@@ -227,8 +227,8 @@ fn credentials_of_the_url_open_what_is_locked_and_are_never_repeated() {
 
 #[test]
 fn why_an_rtsp_origin_gives_nothing_is_told_apart() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for (url, wanted) in [
         (origin.url("/nowhere"), Loss::NotFound),
@@ -246,8 +246,8 @@ fn why_an_rtsp_origin_gives_nothing_is_told_apart() {
 
 #[test]
 fn an_rtsp_origin_that_goes_away_is_lost() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/av"));
     pull.unit(source, |unit| unit.key);
     drop(origin);
@@ -257,8 +257,8 @@ fn an_rtsp_origin_that_goes_away_is_lost() {
 
 #[test]
 fn an_rtsp_origin_that_hangs_goes_on_with_its_connection_or_is_closed() {
-    let origin = Origin::rtsp();
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/av"));
     pull.opened(source);
     pull.unit(source, |unit| unit.key);
@@ -281,8 +281,8 @@ fn an_rtsp_origin_that_hangs_goes_on_with_its_connection_or_is_closed() {
 
 #[test]
 fn srt_gives_mpeg_ts() {
-    let origin = Origin::srt("");
     let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::srt("");
     let source = pull.open(&format!("srt://127.0.0.1:{}", origin.port()));
     pull.opened(source);
     let data = pull.data(source, 188 * 100);
@@ -331,9 +331,9 @@ fn why_an_srt_origin_gives_nothing_is_told_apart() {
 
 #[test]
 fn sources_come_and_go_and_leave_nothing() {
+    let mut pull = Pull::new(AudioCodec::Aac);
     let origin = Origin::rtsp();
     let srt = Origin::srt("");
-    let mut pull = Pull::new(AudioCodec::Aac);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let dumb = TcpListener::bind("127.0.0.1:0").unwrap();
     let urls = [
@@ -342,12 +342,13 @@ fn sources_come_and_go_and_leave_nothing() {
         format!("rtsp://{}/av", dumb.local_addr().unwrap()),
         format!("srt://127.0.0.1:{}", srt.port()),
         format!("srt://127.0.0.1:{}", origin::free_port()),
+        format!("srt://127.0.0.1:{}?mode=listener", origin::free_port()),
     ];
     let round = |pull: &mut Pull, number: usize| {
         for url in &urls {
             let source = pull.open(url);
             // Every second one is taken down in the middle of its opening.
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 pull.stage.next(Duration::from_millis(60));
             }
             pull.close(source);
