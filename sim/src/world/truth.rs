@@ -347,7 +347,11 @@ impl Truth {
                     session.notes += 1;
                 }
             }
-            Output::Ready { .. } | Output::Note(_) => {}
+            Output::Ready { .. }
+            | Output::Open { .. }
+            | Output::Close { .. }
+            | Output::SourceKeyFrame { .. }
+            | Output::Note(_) => {}
         }
     }
 
