@@ -8,11 +8,13 @@
 //! | [`origin`] | where does a channel come from? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
+//! | [`hls`] | what is in a playlist? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
 //! | [`ts`] | how do access units become MPEG-TS? |
 //! | [`gst`] | how does a WHIP session get its media? |
 //! | [`net`] | which socket is ready? |
 
+pub mod hls;
 pub mod http;
 pub mod media;
 pub mod origin;

@@ -7,6 +7,7 @@ mod address;
 mod call;
 mod connection;
 mod link;
+mod polls;
 mod publishers;
 mod rate;
 mod refusals;
@@ -31,6 +32,7 @@ pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
 pub use link::{ConnectError, LinkId, LinkKind, Target};
+pub(crate) use polls::{Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 pub(crate) use sources::pseudonym;
@@ -84,6 +86,7 @@ pub struct Server {
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
+    polls: polls::Polls,
     next_request: u64,
     timers: Timers<ConnId>,
     rate: rate::Rate,
@@ -136,6 +139,7 @@ impl Server {
             sources: Sources::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
+            polls: polls::Polls::default(),
             next_request: 0,
             timers: Timers::default(),
             inbox: VecDeque::new(),
@@ -260,7 +264,19 @@ impl Server {
                 Work::Watching(viewer) => Some(viewer),
                 _ => None,
             };
-            let feed = viewer.into_iter().flat_map(|viewer| self.edge.edge().feeds().unsent(viewer));
+            let fetch = match connection.work {
+                Work::Fetching(fetch) => Some(fetch),
+                _ => None,
+            };
+            let feeds = self.edge.edge().feeds();
+            let bytes = |fetch: Fetch| feeds.bytes(fetch.feed, fetch.at, fetch.end);
+            if fetch.is_some_and(|fetch| bytes(fetch).is_none()) {
+                // The ring has overtaken it; that the answer is short of its length tells the client.
+                self.close(now, id);
+                return Ok(Transmit::Idle);
+            }
+            let part = fetch.and_then(bytes).into_iter().flatten();
+            let feed = viewer.into_iter().flat_map(|viewer| feeds.unsent(viewer)).chain(part);
             let mut pieces = [IoSlice::new(&[]); PIECES];
             let mut filled = 0;
             for piece in (!head.is_empty()).then_some(head).into_iter().chain(feed).take(PIECES) {
@@ -284,9 +300,19 @@ impl Server {
                 connection.http.wrote(written.min(head));
                 connection.progress = now;
             }
-            if let (Some(viewer), true) = (viewer, written > head) {
-                self.decide(now, Input::Sent { viewer, bytes: (written - head) as u64 });
+            let own = written.saturating_sub(head) as u64;
+            if let (Some(viewer), true) = (viewer, own > 0) {
+                self.decide(now, Input::Sent { viewer, bytes: own });
                 self.pump(now);
+            }
+            if let Some(connection) = self.connections.get_mut(id)
+                && let Work::Fetching(fetch) = &mut connection.work
+            {
+                fetch.at += own;
+                if fetch.at >= fetch.end {
+                    connection.work = Work::None;
+                }
+                connection.http.wrote_own(own);
             }
             if written < wanted {
                 // A short write means a full socket buffer: the next would block.
@@ -393,6 +419,7 @@ impl Server {
             Work::Waiting(request) => {
                 self.requests.remove(&request);
                 self.publishers.forget_offer(request);
+                self.polls.forget(request);
                 self.decide(now, Input::Hangup { request });
             }
             Work::Watching(viewer) => {
@@ -400,7 +427,7 @@ impl Server {
                 self.decide(now, Input::Leave { viewer });
             }
             Work::Restarting(session) => self.publishers.restart_abandoned(session, id),
-            Work::None | Work::Reading(_) => {}
+            Work::None | Work::Reading(_) | Work::Fetching(_) => {}
         }
     }
 
@@ -536,6 +563,10 @@ impl Server {
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(now, viewer),
+            Output::Polls { request, viewer, token } => self.polls(now, request, viewer, token),
+            Output::Playlist { request, viewer } => {
+                self.answer_request(now, request, routes::hls::current(self, viewer));
+            }
             Output::Note(note) => self.tell(now, note),
         }
     }
@@ -556,6 +587,7 @@ impl Server {
 
     fn answer_request(&mut self, now: Time, request: RequestId, response: Response) {
         self.publishers.forget_offer(request);
+        self.polls.forget(request);
         let Some(id) = self.requests.remove(&request) else { return };
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::None;
@@ -564,6 +596,13 @@ impl Server {
     }
 
     fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
+        if let Some(joining) = self.polls.joining(request) {
+            let token = match joining {
+                Joining::ForIndex => None,
+                Joining::Again(token) => Some(token),
+            };
+            return self.inbox.push_back(Input::Poll { request, viewer, token });
+        }
         let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
             return self.inbox.push_back(Input::Leave { viewer });
         };
@@ -589,6 +628,7 @@ impl Server {
     }
 
     fn viewer_ended(&mut self, now: Time, viewer: ViewerId) {
+        self.polls.begins(viewer);
         let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
         let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
         if let Some(connection) = self.connections.get_mut(id) {
