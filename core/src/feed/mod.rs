@@ -8,6 +8,8 @@
 //! asks no more.
 
 mod polls;
+#[cfg(test)]
+mod polls_tests;
 mod ring;
 mod segments;
 #[cfg(test)]
@@ -39,6 +41,8 @@ use segments::{Point, Segments, Watched};
 #[derive(Debug)]
 pub struct Feeds {
     settings: Live,
+    /// What comes after nothing came for longer does not belong to what came before: one target duration.
+    pause: Duration,
     feeds: Table<FeedKind, Feed>,
     viewers: Table<ViewerKind, Viewer>,
     timers: Timers<Wake>,
@@ -173,6 +177,7 @@ impl Feeds {
     /// No feed yet.
     pub fn new(settings: Live) -> Self {
         Feeds {
+            pause: Duration::from_secs(settings.hls.target()),
             settings,
             feeds: Table::default(),
             viewers: Table::default(),
@@ -223,6 +228,9 @@ impl Feeds {
         let at = feed.ring.head();
         feed.ring.push(now, data, random_access, self.settings.buffer);
         let last = feed.last_push.replace(now);
+        if last.is_some_and(|last| now.since(last) > self.pause) {
+            feed.segments.stop(last);
+        }
         if let Some(pts) = pts {
             let polled = feed.audience.as_ref().is_some_and(|audience| !audience.polling.is_empty());
             let watched = if polled { Watched::Yes } else { Watched::No };

@@ -93,7 +93,7 @@ struct Open {
     /// What was cut off since then.
     given: Duration,
     writer: Writer,
-    /// When media of its writer last came, once that writes no more.
+    /// When media that belongs to it last came, once that is over.
     stopped: Option<Time>,
 }
 
@@ -143,7 +143,8 @@ impl Segments {
         true
     }
 
-    /// The writer of what came so far writes no more; its last media came at `last`.
+    /// What comes from here on does not belong to what came before, the last of it at `last`: another writes, or there was a
+    /// pause.
     pub fn stop(&mut self, last: Option<Time>) {
         if let Some(open) = &mut self.open
             && open.stopped.is_none()
