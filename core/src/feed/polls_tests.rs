@@ -234,7 +234,7 @@ fn nobody_is_asked_for_random_access_points_while_nobody_polls() {
     stage.push(30_000, Some(30_000 * 90));
     stage.media(32_000, 34_001, 2000, 0);
     let viewer = stage.poll(34_100, 1);
-    assert_eq!(stage.rows(viewer), [(0, 2000, true), (1, 2000, false)], "what is too long for a playlist is in none");
+    assert_eq!(stage.rows(viewer), [(1, 2000, true), (2, 2000, false)], "what is too long for a playlist is in none");
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn a_feed_that_was_cleared_goes_on_with_a_discontinuity() {
     stage.feeds.clear(stage.feed);
     let viewer = stage.poll(7_000, 1);
     stage.media(8_000, 12_001, 1000, 0);
-    assert_eq!(stage.rows(viewer), [(3, 2000, true), (4, 2000, false)]);
+    assert_eq!(stage.rows(viewer), [(4, 2000, true), (5, 2000, false)], "the fourth was not whole");
 }
 
 #[test]

@@ -158,7 +158,7 @@ impl Segments {
         self.passed += self.closed.iter().filter(|segment| segment.discontinuity).count() as u64;
         self.closed.clear();
         self.broken = self.broken || self.open.is_some() || self.next > 0;
-        self.open = None;
+        self.drop_open();
         self.floor = self.next;
     }
 
@@ -221,9 +221,15 @@ impl Segments {
         while self.closed.front().is_some_and(|segment| segment.at < tail) {
             self.pop();
         }
-        if self.open.take_if(|open| open.at < tail).is_some() {
+        if self.open.is_some_and(|open| open.at < tail) {
+            self.drop_open();
             self.broken = true;
         }
+    }
+
+    /// Somebody may have been told to begin behind it: its number is not given again. None is listed before it any more.
+    fn drop_open(&mut self) {
+        self.next += u64::from(self.open.take().is_some());
     }
 
     fn pop(&mut self) {
