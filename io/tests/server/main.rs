@@ -4,6 +4,7 @@
 
 mod desk;
 mod drain;
+mod hls;
 mod ice;
 mod limits;
 mod live;
