@@ -96,6 +96,8 @@ pub(super) struct World {
     random: u64,
     /// One in so many calls lies; 0 = none.
     pub odds: u64,
+    /// A lie that is not told.
+    pub never: Option<Lie>,
     pub bitten: [u64; LIES],
     pub now: Time,
     queue: VecDeque<usize>,
@@ -129,6 +131,7 @@ impl Fake {
         Fake(Rc::new(RefCell::new(World {
             random: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             odds,
+            never: None,
             bitten: [0; LIES],
             now: Time::from_micros(1),
             queue: VecDeque::new(),
@@ -209,7 +212,7 @@ impl World {
     }
 
     fn lies(&mut self, lie: Lie) -> bool {
-        let lies = self.odds > 0 && self.random(self.odds) == 0;
+        let lies = self.odds > 0 && self.never != Some(lie) && self.random(self.odds) == 0;
         self.bitten[lie as usize] += u64::from(lies);
         lies
     }

@@ -5,11 +5,8 @@ use holdfast_core::input::{FeedId, Input};
 
 use super::{not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, Server, pseudonym};
-
-/// The longest name of a server that is remembered, in bytes.
-const HOP: usize = 128;
+use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
+use crate::server::{Call, Server};
 
 /// Watches the feed of a slot or a channel.
 pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second: Option<&str>) {
@@ -40,20 +37,13 @@ pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Op
         return None;
     };
     if let Some(channel) = call.server.edge().pull().channel_of(feed) {
-        let own = pseudonym(call.server.settings().instance);
-        if hops(request).any(|hop| hop == own) {
+        let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
             call.answer(comes_from_here());
             return None;
-        }
-        call.server.came_through(channel, hops(request));
+        };
+        call.server.came_through(channel, via);
     }
     Some(feed)
-}
-
-/// The servers through which a request came, as they name themselves (RFC 9110 §7.6.3).
-fn hops(request: &Request) -> impl Iterator<Item = &str> {
-    let hops = request.headers.list("Via").filter_map(|element| element.split_ascii_whitespace().nth(1));
-    hops.filter(|hop| hop.len() <= HOP)
 }
 
 /// A channel is asked for by itself.

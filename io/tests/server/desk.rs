@@ -55,10 +55,10 @@ pub struct Desk {
 
 impl Desk {
     pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
-        Desk::of(Config { endpoints: vec![endpoint], ..Config::default() }, settings)
+        Desk::open(Config { endpoints: vec![endpoint], ..Config::default() }, settings)
     }
 
-    pub fn of(config: Config, settings: Settings) -> Self {
+    pub fn open(config: Config, settings: Settings) -> Self {
         let mut entropy = 0u8;
         let next = move || {
             entropy += 1;

@@ -233,7 +233,7 @@ fn a_reader_that_the_ring_overtakes_is_cut_off_and_one_that_stops_is_timed_out()
     let limits = Limits { idle_timeout: std::time::Duration::from_secs(500), ..Limits::default() };
     let live = Live { buffer: 20_000, ..Live::default() };
     let config = Config { endpoints: vec![Endpoint::default()], live, ..Config::default() };
-    let mut desk = Desk::of(config, limited(limits));
+    let mut desk = Desk::open(config, limited(limits));
     let (session, _) = desk.publish();
     publish(&mut desk, session, 5_000);
     let media = media(&desk.ask(&get("/live/live/index.m3u8")));
@@ -263,7 +263,7 @@ fn a_reader_that_the_ring_overtakes_is_cut_off_and_one_that_stops_is_timed_out()
 fn places_are_shared_with_viewers_of_the_stream() {
     let live = Live { viewers: 2, ..Live::default() };
     let mut desk =
-        Desk::of(Config { endpoints: vec![Endpoint::default()], live, ..Config::default() }, Settings::default());
+        Desk::open(Config { endpoints: vec![Endpoint::default()], live, ..Config::default() }, Settings::default());
     let stream = desk.connect();
     desk.send(stream, get("/live/live.ts"));
     let media = media(&desk.ask(&get("/live/live/index.m3u8")));
@@ -286,7 +286,7 @@ fn a_player_turns_a_channel_on_is_held_for_it_and_keeps_it() {
     let channel = Channel { name: "news".into(), ..Channel::default() };
     let config = Config { channels: vec![channel], ..Config::default() };
     let origin = holdfast_io::origin::Origin::parse("http://192.0.2.1/a.ts").unwrap();
-    let mut desk = Desk::of(config, Settings { origins: vec![vec![origin]], ..Settings::default() });
+    let mut desk = Desk::open(config, Settings { origins: vec![vec![origin]], ..Settings::default() });
     let player = desk.connect();
     desk.send(player, get("/live/news/index.m3u8"));
     assert_eq!((desk.read(player), desk.links.len()), (String::new(), 1), "held while its origin is asked");

@@ -330,7 +330,12 @@ impl<'t> World<'t> {
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(viewer),
             Output::Rebuild { session } => self.side.rebuilt(session),
             Output::KeyFrame { session } => self.side.key_frame(session),
-            Output::Note(_) => {}
+            Output::Open { .. }
+            | Output::Close { .. }
+            | Output::SourceKeyFrame { .. }
+            | Output::Polls { .. }
+            | Output::Playlist { .. }
+            | Output::Note(_) => {}
         }
     }
 

@@ -147,7 +147,13 @@ impl Bench<'_> {
                 Ok(())
             }
             Output::ViewerEnd { viewer, reason } => self.viewer_end(input, *viewer, *reason),
-            Output::Ready { .. } | Output::Note(_) => Ok(()),
+            Output::Ready { .. }
+            | Output::Open { .. }
+            | Output::Close { .. }
+            | Output::SourceKeyFrame { .. }
+            | Output::Polls { .. }
+            | Output::Playlist { .. }
+            | Output::Note(_) => Ok(()),
         }
     }
 
@@ -372,6 +378,9 @@ impl Bench<'_> {
         let feed = &self.truth.feeds[&viewer.feed];
         match reason {
             ViewerEnd::Left => holds!(false, "feed-2", "{id} is told that it left"),
+            ViewerEnd::Ended | ViewerEnd::NoSource => {
+                holds!(false, "feed-2", "{id} ends as {reason:?}, but its feed is no channel's");
+            }
             ViewerEnd::Shutdown => holds!(*input == Input::Drain, "feed-2", "{id} ends as if the program ended"),
             ViewerEnd::Idle => {
                 let idle = self.now.since(feed.last_push.map_or(viewer.joined, |push| push.max(viewer.joined)));

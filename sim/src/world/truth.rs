@@ -347,7 +347,13 @@ impl Truth {
                     session.notes += 1;
                 }
             }
-            Output::Ready { .. } | Output::Note(_) => {}
+            Output::Ready { .. }
+            | Output::Open { .. }
+            | Output::Close { .. }
+            | Output::SourceKeyFrame { .. }
+            | Output::Polls { .. }
+            | Output::Playlist { .. }
+            | Output::Note(_) => {}
         }
     }
 

@@ -72,7 +72,15 @@ impl Witness {
                     self.faults.add(Fault::Shutdown);
                 }
             }
-            Input::Tick | Input::KeyFrameWanted { .. } | Input::Media { from: Writer::Source(_), .. } => {}
+            Input::Tick
+            | Input::Opened { .. }
+            | Input::Arrived { .. }
+            | Input::Lost { .. }
+            | Input::KeyFrameWanted { .. }
+            | Input::Poll { .. }
+            | Input::Playlist { .. }
+            | Input::Polled { .. }
+            | Input::Media { from: Writer::Source(_), .. } => {}
         }
     }
 
@@ -120,9 +128,17 @@ impl Witness {
                 ViewerEnd::Slow => Mark::ViewerEndedSlow,
                 ViewerEnd::Idle => Mark::ViewerEndedIdle,
                 ViewerEnd::Shutdown => Mark::ViewerEndedShutdown,
-                ViewerEnd::Left => return,
+                ViewerEnd::Left | ViewerEnd::Ended | ViewerEnd::NoSource => return,
             }),
-            Output::Accept { .. } | Output::Joined { .. } | Output::Ready { .. } | Output::Note(_) => {}
+            Output::Accept { .. }
+            | Output::Joined { .. }
+            | Output::Ready { .. }
+            | Output::Open { .. }
+            | Output::Close { .. }
+            | Output::SourceKeyFrame { .. }
+            | Output::Polls { .. }
+            | Output::Playlist { .. }
+            | Output::Note(_) => {}
         }
     }
 
@@ -161,6 +177,7 @@ impl Witness {
             RefuseReason::Draining => Mark::RefusedDraining,
             RefuseReason::TooManyViewers => Mark::RefusedTooManyViewers,
             RefuseReason::NotFound => Mark::RefusedNotFound,
+            RefuseReason::StartTimeout | RefuseReason::NoSource => return,
         });
         let Some(post) = truth.posts.get(&request) else { return };
         match (reason, post.fate) {

@@ -157,7 +157,7 @@ impl Exchange {
                     self.reading = Reading::Head(Scan::default());
                 }
                 Parsed::Final(Answer { head, framing, keep_alive }) => {
-                    self.persists &= keep_alive && framing != Framing::UntilEnd;
+                    self.persists &= keep_alive;
                     self.reading = match framing {
                         Framing::Length(length) => Reading::Length(length),
                         Framing::Chunked => Reading::Chunked(Chunked::new(HEAD)),

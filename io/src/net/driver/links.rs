@@ -85,7 +85,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
 
     /// A socket that is being connected became ready.
     pub(super) fn connect_further(&mut self, socket: SocketId, id: LinkId) {
-        let Some(entry) = self.sockets.get_mut(socket).filter(|entry| entry.socket.writable) else { return };
+        let Some(entry) = self.sockets.get_mut(socket) else { return };
         match self.sys.connected(&mut entry.socket.stream) {
             Ok(address) => self.reached(socket, id, address),
             Err(error) if error.kind() == ErrorKind::WouldBlock => entry.socket.writable = false,

@@ -74,9 +74,15 @@ impl Serve for Script {
         None
     }
 
+    fn accepted_edge(&mut self, _: Time, _: SocketAddr) -> Option<ConnId> {
+        None
+    }
+
     fn connected(&mut self, _: Time, link: LinkId, address: SocketAddr) {
         assert_eq!(self.link(link).address.replace(address), None, "{link}: opened twice");
-        self.actions.push_back(Action::WriteLink(link));
+        if !self.link(link).to_send.is_empty() {
+            self.actions.push_back(Action::WriteLink(link));
+        }
     }
 
     fn failed(&mut self, _: Time, link: LinkId, error: ConnectError) {
