@@ -51,10 +51,17 @@ fn frames(player: &Process) -> u64 {
 
 /// What it said beside its progress.
 fn complaints(player: &Process) -> Vec<String> {
+    // A browser changes the size of its picture as it likes.
+    let is_scaler = |text: &str| text.starts_with("[swscaler");
     let is_progress = |text: &str| {
         text.split_once('=').is_some_and(|(key, _)| key.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'))
     };
-    player.lines().iter().map(|line| line.text.clone()).filter(|text| !text.is_empty() && !is_progress(text)).collect()
+    player
+        .lines()
+        .iter()
+        .map(|line| line.text.clone())
+        .filter(|text| !text.is_empty() && !is_scaler(text) && !is_progress(text))
+        .collect()
 }
 
 #[test]

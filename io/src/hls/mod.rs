@@ -70,7 +70,8 @@ pub fn multivariant(token: Token, bandwidth: u64) -> String {
     format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{}?v={}\n", File::Media, Hex(token))
 }
 
-/// The media playlist of one viewer. Both its numbers are counted from `first`.
+/// The media playlist of one viewer. Its media sequence numbers are counted from `first`; not so those of discontinuities, of
+/// which hls.js 1.7 keeps an array that it walks through from 0.
 ///
 /// It has no `EXT-X-ENDLIST`: a stream that pauses may go on, and a player that saw the end of a list never asks again. One
 /// that is over is answered with an error instead.
@@ -80,9 +81,8 @@ pub fn media(token: Token, playlist: Playlist<impl Iterator<Item = Segment>>, fi
     let sequence = segments.peek().map_or(0, |segment| segment.sequence);
     let mut text = format!(
         "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:{target}\n#EXT-X-MEDIA-SEQUENCE:{}\n\
-         #EXT-X-DISCONTINUITY-SEQUENCE:{}\n",
+         #EXT-X-DISCONTINUITY-SEQUENCE:{discontinuities}\n",
         first + sequence,
-        first + discontinuities
     );
     for segment in segments {
         if segment.discontinuity {
@@ -149,7 +149,7 @@ mod tests {
             media(TOKEN, playlist, 100),
             format!(
                 "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:107\n\
-                 #EXT-X-DISCONTINUITY-SEQUENCE:102\n#EXTINF:2.000000,\nsegment-107.ts?v={token}\n#EXT-X-DISCONTINUITY\n\
+                 #EXT-X-DISCONTINUITY-SEQUENCE:2\n#EXTINF:2.000000,\nsegment-107.ts?v={token}\n#EXT-X-DISCONTINUITY\n\
                  #EXTINF:1.966000,\nsegment-108.ts?v={token}\n#EXTINF:4.499000,\nsegment-109.ts?v={token}\n"
             )
         );
