@@ -14,6 +14,7 @@ mod rate;
 mod refusals;
 mod settings;
 mod sources;
+mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -22,7 +23,7 @@ use std::net::SocketAddr;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
@@ -612,53 +613,6 @@ impl Server {
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::None;
             self.answer(now, id, routes::shared(response));
-        }
-    }
-
-    fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
-        if let Some(joining) = self.polls.joining(request) {
-            let token = match joining {
-                Joining::ForIndex => None,
-                Joining::Again(token) => Some(token),
-            };
-            return self.inbox.push_back(Input::Poll { request, viewer, token });
-        }
-        let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
-            return self.inbox.push_back(Input::Leave { viewer });
-        };
-        if self.connections.get(id).is_none_or(|connection| connection.edge.is_none()) {
-            self.answer(now, id, routes::shared(routes::live::stream()));
-        }
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::Watching(viewer);
-        }
-        if self.viewers.len() <= viewer.index() {
-            self.viewers.resize(viewer.index() + 1, None);
-        }
-        self.viewers[viewer.index()] = Some((viewer, id));
-        self.actions.push_back(Action::Write(id));
-        self.rearm(now, id);
-    }
-
-    fn ready(&mut self, feed: FeedId) {
-        for viewer in self.edge.edge().feeds().viewers(feed) {
-            if let Some(Some((own, id))) = self.viewers.get(viewer.index())
-                && *own == viewer
-            {
-                self.actions.push_back(Action::Write(*id));
-            }
-        }
-    }
-
-    fn viewer_ended(&mut self, now: Time, viewer: ViewerId) {
-        self.polls.begins(viewer);
-        let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
-        let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::None;
-            // What lies in the socket's buffer still reaches the player; then its stream ends like any that is over.
-            self.actions.push_back(Action::Close(id));
-            self.forget(now, id);
         }
     }
 }

@@ -1,9 +1,13 @@
 //! What players get that poll.
 
+use std::time::Duration;
+
 use holdfast_core::config::{Channel, Config, Endpoint, Live};
 use holdfast_core::input::{FeedId, SessionId, ViewerEnd};
+use holdfast_io::origin::Origin;
 use holdfast_io::server::{Action, ConnId, Limits, Settings};
 
+use crate::channels::media as media_of_an_origin;
 use crate::desk::{Desk, header, limited};
 
 fn get(path: &str) -> String {
@@ -230,7 +234,7 @@ fn numbers_begin_with_the_time_of_the_start_so_that_they_go_on_after_a_restart()
 
 #[test]
 fn a_reader_that_the_ring_overtakes_is_cut_off_and_one_that_stops_is_timed_out() {
-    let limits = Limits { idle_timeout: std::time::Duration::from_secs(500), ..Limits::default() };
+    let limits = Limits { idle_timeout: Duration::from_secs(500), ..Limits::default() };
     let live = Live { buffer: 20_000, ..Live::default() };
     let config = Config { endpoints: vec![Endpoint::default()], live, ..Config::default() };
     let mut desk = Desk::open(config, limited(limits));
@@ -281,17 +285,67 @@ fn places_are_shared_with_viewers_of_the_stream() {
     assert_eq!((viewers(&desk), desk.server.edge().feeds().held()), (0, 0));
 }
 
-#[test]
-fn a_player_turns_a_channel_on_is_held_for_it_and_keeps_it() {
-    let channel = Channel { name: "news".into(), ..Channel::default() };
+/// A server with one channel, and a player that asked for its index.
+fn channel() -> (Desk, ConnId) {
+    let channel = Channel { name: "news".into(), idle_timeout: Duration::from_secs(5), ..Channel::default() };
     let config = Config { channels: vec![channel], ..Config::default() };
-    let origin = holdfast_io::origin::Origin::parse("http://192.0.2.1/a.ts").unwrap();
+    let origin = Origin::parse("http://192.0.2.1/a.ts").unwrap();
     let mut desk = Desk::open(config, Settings { origins: vec![vec![origin]], ..Settings::default() });
     let player = desk.connect();
     desk.send(player, get("/live/news/index.m3u8"));
     assert_eq!((desk.read(player), desk.links.len()), (String::new(), 1), "held while its origin is asked");
-    desk.run(60_000);
+    (desk, player)
+}
+
+fn origin_says(desk: &mut Desk, data: impl AsRef<[u8]>) {
+    let (now, link) = (desk.time(), desk.links[0].0);
+    desk.server.link_received(now, link, data.as_ref());
+    desk.turn();
+}
+
+#[test]
+fn a_channel_whose_origin_cannot_be_had_is_refused() {
+    let (mut desk, player) = channel();
+    desk.run(20_000);
     let refused = desk.read(player);
-    assert!(refused.starts_with("HTTP/1.1 50"), "{refused}");
+    assert!(refused.starts_with("HTTP/1.1 50") && header(&refused, "Retry-After").is_some(), "{refused}");
     assert_eq!(viewers(&desk), 0);
+}
+
+#[test]
+fn a_player_keeps_a_channel_and_p6_a_silent_origin_ends_its_list() {
+    let (mut desk, player) = channel();
+    let (now, link) = (desk.time(), desk.links[0].0);
+    desk.server.link_connected(now, link, "192.0.2.1:80".parse().unwrap());
+    desk.turn();
+    origin_says(&mut desk, "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n");
+    origin_says(&mut desk, media_of_an_origin(250));
+    let address = media(&desk.read(player)).replace("/live/live/", "/live/news/");
+    let first = desk.ask(&get(&address));
+    assert_eq!(segments(&first).len(), 4, "ten seconds, of which the last two are not over: {first}");
+    // Nothing more comes, and the connection stands.
+    let mut now = 0;
+    while now < 56_000 {
+        now += 4_000;
+        desk.run(now);
+        assert_eq!(body(&desk.ask(&get(&address))), body(&first), "it may go on");
+        assert!(desk.links.iter().any(|(open, _)| *open == link), "a viewer that polls keeps the channel, too");
+    }
+    desk.run(60_500);
+    assert_eq!(viewers(&desk), 0, "nothing has come for `idle`");
+    let player = desk.connect();
+    desk.send(player, get(&address));
+    assert_eq!(desk.read(player), "", "no old list");
+    desk.run(71_000);
+    let answer = desk.read(player);
+    assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
+    // Media comes back on the same connection, and so does the player.
+    desk.send(player, get(&address));
+    origin_says(&mut desk, media_of_an_origin(250));
+    let again = desk.read(player);
+    assert!(body(&again).contains("#EXT-X-DISCONTINUITY\n#EXTINF:"), "{again}");
+    assert!(segments(&again).iter().all(|path| !segments(&first).contains(path)), "{again}");
+    assert_eq!(viewers(&desk), 1);
+    desk.run(90_000);
+    assert_eq!((viewers(&desk), desk.links.len()), (0, 0), "whoever polls no more keeps nothing");
 }
