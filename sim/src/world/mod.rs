@@ -149,22 +149,15 @@ impl<'t> World<'t> {
             Some(Channel::new(settings, edge.edge().pull().feed_of(ChannelId(place as u32))?))
         };
         let channels = numbered().filter_map(channel).collect();
-        let origin =
-            |place: usize, index: u32| Origin::new(generator(seed, 20_000 + 100 * place as u64 + u64::from(index)));
-        let origins = numbered()
-            .map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect())
-            .collect();
+        let origin = |place: usize, index: u32| Origin::new(generator(seed, 20_000 + 100 * place as u64 + u64::from(index)));
+        let origins =
+            numbered().map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect()).collect();
         World {
             now: Time::ZERO,
             seed,
             truth: Truth::new(&config, edge.edge().feeds().feeds(), channels),
             edge,
-            allowance: Allowance {
-                slack: plan.slack(),
-                unseen: plan.unseen_at_most(),
-                early,
-                arrival: origin::ARRIVAL,
-            },
+            allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early, arrival: origin::ARRIVAL },
             plan,
             witness: Witness::default(),
             queue: BinaryHeap::new(),

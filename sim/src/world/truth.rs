@@ -8,8 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
-    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd,
-    ViewerId, Writer,
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd, ViewerId,
+    Writer,
 };
 use holdfast_core::time::Time;
 
@@ -252,7 +252,7 @@ impl Truth {
             }
             Input::Join { request, feed } => {
                 self.joins.push(Join { request: *request, feed: *feed, at: now });
-            }
+            },
             Input::Drain => self.draining = true,
             _ => {}
         }
@@ -371,7 +371,8 @@ impl Truth {
                 }
             }
             Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
-            Output::Ready { .. } | Output::SourceKeyFrame { .. } | Output::Polls { .. } | Output::Playlist { .. } => {}
+            Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
+            Output::Polls { .. } | Output::Playlist { .. } => {}
         }
     }
 
@@ -391,14 +392,8 @@ impl Truth {
                 session.output = Some(now);
                 if let Some(feed) = self.feeds.get_mut(&session.feed) {
                     let (length, random_access) = (data.len() as u64, random_access.is_some());
-                    let chunk = Chunk {
-                        at: feed.head,
-                        length,
-                        serial: serial(data),
-                        random_access,
-                        came: now,
-                        from: Writer::Session(*id),
-                    };
+                    let chunk =
+                        Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, from: Writer::Session(*id) };
                     feed.push(chunk, self.live.buffer as u64);
                 }
             }

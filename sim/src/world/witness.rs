@@ -83,11 +83,8 @@ impl Witness {
                     self.faults.add(Fault::LateSource);
                 }
             }
-            Input::Tick
-            | Input::KeyFrameWanted { .. }
-            | Input::Poll { .. }
-            | Input::Playlist { .. }
-            | Input::Polled { .. } => {}
+            Input::Tick | Input::KeyFrameWanted { .. } => {}
+            Input::Poll { .. } | Input::Playlist { .. } | Input::Polled { .. } => {}
         }
     }
 
@@ -140,12 +137,8 @@ impl Witness {
                 ViewerEnd::Left => return,
             }),
             Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),
-            Output::Accept { .. }
-            | Output::Ready { .. }
-            | Output::Close { .. }
-            | Output::SourceKeyFrame { .. }
-            | Output::Polls { .. }
-            | Output::Playlist { .. } => {}
+            Output::Accept { .. } | Output::Ready { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {}
+            Output::Polls { .. } | Output::Playlist { .. } => {}
         }
     }
 

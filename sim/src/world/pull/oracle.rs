@@ -32,11 +32,7 @@ impl Bench<'_> {
                 let last = channel.asked[index as usize];
                 let next = last.map(|last| last + channel.settings.no_input_timeout);
                 let now = self.now + self.allowance.early;
-                holds!(
-                    next.is_none_or(|next| now >= next),
-                    "pull-1",
-                    "origin {index} is asked again, last at {last:?}"
-                );
+                holds!(next.is_none_or(|next| now >= next), "pull-1", "origin {index} is asked again, last at {last:?}");
                 let open = channel.open.len() + 1;
                 holds!(open <= 2, "pull-3", "{open} connections are open");
                 holds!(!self.truth.sources.contains_key(&source), "pull-3", "{source} is opened twice");
@@ -71,15 +67,14 @@ impl Bench<'_> {
             Note::ChannelSilent { channel, index, silent } => {
                 let channel = &self.truth.channels[channel.0 as usize];
                 let rows = channel.open.iter().filter_map(|source| self.truth.sources.get(source));
-                let so =
-                    rows.filter(|row| row.index == index as usize && row.agreed.is_some() && !row.told).any(|row| {
-                        let since = row.last.max(row.agreed).unwrap_or_default();
-                        let long = self.now.since(since) + self.allowance.early >= channel.settings.no_input_timeout;
-                        long && match (silent, row.last) {
-                            (Some(silent), Some(last)) => self.is(silent, last),
-                            (silent, last) => silent.is_none() && last.is_none(),
-                        }
-                    });
+                let so = rows.filter(|row| row.index == index as usize && row.agreed.is_some() && !row.told).any(|row| {
+                    let since = row.last.max(row.agreed).unwrap_or_default();
+                    let long = self.now.since(since) + self.allowance.early >= channel.settings.no_input_timeout;
+                    long && match (silent, row.last) {
+                        (Some(silent), Some(last)) => self.is(silent, last),
+                        (silent, last) => silent.is_none() && last.is_none(),
+                    }
+                });
                 holds!(so, "pull-2", "origin {index} is told to be silent for {silent:?} µs");
             }
             Note::ChannelBack { channel, gap, .. } | Note::ChannelSwitched { channel, gap, .. } => {
@@ -201,8 +196,7 @@ impl Bench<'_> {
             let name = &channel.settings.name;
             open += channel.open.len();
             let writer = edge.feeds().writer(channel.feed);
-            let stands =
-                writer.is_none_or(|writer| channel.open.iter().any(|source| writer == Writer::Source(*source)));
+            let stands = writer.is_none_or(|writer| channel.open.iter().any(|source| writer == Writer::Source(*source)));
             holds!(stands, "pull-3", "{writer:?} writes into {name}, of which {:?} stand", channel.open);
             let counts = state.counts;
             let told = (counts.opens, counts.silences, counts.switches, counts.lost);
@@ -214,12 +208,7 @@ impl Bench<'_> {
             if over {
                 let left = channel.open.len();
                 let off = matches!(state.phase, Phase::Off | Phase::Ended);
-                holds!(
-                    left == 0 && off,
-                    "pull-7",
-                    "nobody wants {name}, {left} connections stand, it is {:?}",
-                    state.phase
-                );
+                holds!(left == 0 && off, "pull-7", "nobody wants {name}, {left} connections stand, it is {:?}", state.phase);
                 let kept = edge.feeds().status(self.now, channel.feed).map(|status| status.span);
                 holds!(kept == Some(0), "pull-7", "nobody wants {name}, of which {kept:?} bytes are kept");
             }

@@ -224,8 +224,7 @@ impl World<'_> {
             }
             Step::Fail(loss) => {
                 let origin = &mut self.origins[channel][index];
-                let again =
-                    self.plan.strikes(Fault::LateSource, &mut origin.dice).then(|| span(&mut origin.dice, 0, 500));
+                let again = self.plan.strikes(Fault::LateSource, &mut origin.dice).then(|| span(&mut origin.dice, 0, 500));
                 if let Some(after) = again {
                     self.send_after(after, Input::Lost { source, loss: Loss::Reset });
                 }
@@ -261,10 +260,9 @@ impl World<'_> {
                 fault.into_iter().for_each(|fault| self.witness.faults.add(fault));
             }
             Output::Note(Note::ChannelSilent { channel, index, .. }) => {
-                let mut of_it = self
-                    .links
-                    .values()
-                    .filter(|link| (link.channel, link.index) == (channel.0 as usize, index as usize));
+                let mut of_it = self.links.values().filter(|link| {
+                    (link.channel, link.index) == (channel.0 as usize, index as usize)
+                });
                 let dead = of_it.any(|link| link.dead);
                 self.witness.faults.add(if dead { Fault::OriginBlackHole } else { Fault::OriginSilent });
             }

@@ -95,9 +95,7 @@ impl Witness {
                 let flows = last.is_some_and(|last| now.since(last) < channel.settings.no_input_timeout);
                 if row.told {
                     self.marks.add(Mark::SilentLost);
-                } else if row.wrote
-                    && let Some(since) = row.since
-                {
+                } else if row.wrote && let Some(since) = row.since {
                     let long = now.since(since) >= channel.settings.stable_after;
                     self.marks.add(if long { Mark::LongSuccess } else { Mark::ShortSuccess });
                 } else if flows && channel.writer.is_some_and(|writer| channel.open.contains(&writer)) {
