@@ -125,7 +125,9 @@ fn hls_js_plays_in_a_browser_and_comes_back_after_a_long_sleep() {
     browser.until("hls.js", PATIENCE, "typeof Hls === 'function'");
     browser.value(&format!("play({:?})", edge.url("/live/news/index.m3u8")));
     browser.until("five seconds played", PATIENCE, "at() > 5");
-    assert_eq!(browser.value("JSON.stringify(faults)"), "[]");
+    // Sound begins up to a frame, 21 ms, after the picture that a segment begins with; hls.js may step over that once.
+    let faults = browser.value("JSON.stringify(faults)");
+    assert!(faults == "[]" || faults == "[\"bufferSeekOverHole\"]", "{faults}");
     assert_eq!(viewers(&edge), 1);
     // A lid is closed: nothing is asked for until nobody knows it any more.
     browser.freeze();
