@@ -331,6 +331,7 @@ fn status_tells_what_is_there() {
     let expected = FeedStatus {
         viewers: 1,
         waiting: 1,
+        polling: 0,
         bytes_in: 14,
         bytes_out: 0,
         span: 8,

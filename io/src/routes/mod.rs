@@ -4,10 +4,12 @@
 //! |---|---|
 //! | `/whip/{endpoint}`, `/whip/{endpoint}/{session}` | [`whip`] |
 //! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts`, `/live/{channel}.ts` | [`live`] |
+//! | `/live/{endpoint}/index.m3u8`, `/live/{endpoint}/{slot}/index.m3u8` and what they name | [`hls`] |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
 //! | `/`, `/publish/{endpoint}` and what they load | [`page`] |
 
+pub(crate) mod hls;
 pub(crate) mod live;
 mod metrics;
 pub mod page;
@@ -17,6 +19,7 @@ pub(crate) mod whip;
 use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
 
+use crate::hls::File;
 use crate::http::field::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
@@ -39,6 +42,10 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["whip", endpoint] => whip::endpoint(call, &request, endpoint),
         ["whip", endpoint, secret] => whip::session(call, &request, endpoint, secret),
         ["live", file] => live::watch(call, &request, file, None),
+        ["live", name, file] if let Some(file) = File::parse(file) => hls::serve(call, &request, (name, None), file),
+        ["live", name, slot, file] if let Some(file) = File::parse(file) => {
+            hls::serve(call, &request, (name, Some(slot)), file);
+        }
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {
@@ -135,7 +142,7 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::StartTimeout => (
             Status::GATEWAY_TIMEOUT,
             Some(3),
-            "no media of this channel came in time: its origin can be reached and sends nothing, or takes too long",
+            "no media came in time: whoever is to send it is not there, sends nothing, or takes too long",
         ),
         RefuseReason::NoSource => (
             Status::BAD_GATEWAY,

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use holdfast_core::input::{RequestId, SessionId, ViewerId};
 use holdfast_core::time::Time;
 
-use super::Limits;
 use super::edges::Edge;
+use super::{Fetch, Limits};
 use crate::http::{self, Phase, Response, Status};
 use crate::routes::Then;
 
@@ -37,6 +37,8 @@ pub(super) enum Work {
     Restarting(SessionId),
     /// A live feed.
     Watching(ViewerId),
+    /// Being sent a part of a feed.
+    Fetching(Fetch),
 }
 
 /// A body that is being read.
