@@ -222,10 +222,17 @@ impl Server {
     pub fn eof(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.http.eof();
-        // A client that closes its side of a connection that waits or watches has gone: players and publishers don't
-        // half-close, and a place must not be kept for one that cannot be told from a dead one.
-        if matches!(connection.work, Work::Waiting(_) | Work::Watching(_)) {
-            return self.close(now, id);
+        match connection.work {
+            // A player that closes its side has gone: players don't half-close, and a live stream ends by nothing else.
+            Work::Joining(_) | Work::Watching(_) => return self.close(now, id),
+            // A publisher may: its request is complete, and an answer follows (RFC 9112 §9.6). But no place must be kept for
+            // one that is gone, which looks the same until something is written to it.
+            Work::Offering(_) => {
+                connection.http.probe();
+                connection.progress = now;
+                self.actions.push_back(Action::Write(id));
+            }
+            Work::None | Work::Reading(_) | Work::Restarting(_) => {}
         }
         self.serve(now, id);
     }
@@ -352,16 +359,22 @@ impl Server {
         for id in all {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.http.drain();
-                if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
-                    connection.work = Work::None;
-                    connection.http.give_up();
-                    self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
-                }
             }
+            self.refuse_rest(now, id);
             self.settle(now, id);
         }
         while let Some(note) = self.refusals.due(Time::NEVER) {
             self.actions.push_back(Action::Note(note));
+        }
+    }
+
+    /// While everybody ends, a request that has not come in whole is refused.
+    fn refuse_rest(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id).filter(|_| self.draining) else { return };
+        if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
+            connection.work = Work::None;
+            connection.http.give_up();
+            self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
         }
     }
 
@@ -389,7 +402,7 @@ impl Server {
         self.timers.set(id, &mut connection.armed, Time::NEVER);
         self.crowd.leave(connection.peer.ip());
         match connection.work {
-            Work::Waiting(request) => {
+            Work::Offering(request) | Work::Joining(request) => {
                 self.requests.remove(&request);
                 self.publishers.forget_offer(request);
                 self.decide(now, Input::Hangup { request });
@@ -429,6 +442,7 @@ impl Server {
                 }
             }
         }
+        self.refuse_rest(now, id);
         self.pump(now);
         self.settle(now, id);
     }
@@ -492,9 +506,11 @@ impl Server {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::Waiting(request);
+            let input = input(request);
+            connection.work =
+                if matches!(input, Input::Offer { .. }) { Work::Offering(request) } else { Work::Joining(request) };
             self.requests.insert(request, id);
-            self.inbox.push_back(input(request));
+            self.inbox.push_back(input);
         }
         self.rearm(now, id);
         request

@@ -130,3 +130,15 @@ fn an_address_that_asks_too_much_is_told_to_wait() {
     desk.run(2_000);
     assert!(desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 200 "));
 }
+
+#[test]
+fn an_empty_line_before_the_first_request_is_ignored() {
+    let mut desk = Desk::simple();
+    let get = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+    assert!(desk.ask(&format!("\r\n{get}")).starts_with("HTTP/1.1 200 "));
+    let slow = desk.connect();
+    for piece in ["\r", "\n", get] {
+        desk.send(slow, piece);
+    }
+    assert!(desk.read(slow).starts_with("HTTP/1.1 200 "));
+}

@@ -388,7 +388,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         for _ in 0..READS {
             let wanted = self.server.wants_read(peer);
             let Some(entry) = self.sockets.get_mut(id) else { return };
-            if entry.ended || !matches!(entry.stage, Stage::Open(_)) {
+            if !matches!(entry.stage, Stage::Open(_)) {
+                return;
+            }
+            if entry.ended {
+                // It sends no more, and takes no more either.
+                if entry.hung_up {
+                    self.fail(id);
+                }
                 return;
             }
             if !wanted {
