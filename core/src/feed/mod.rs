@@ -44,6 +44,7 @@ const LEAST_WAIT: Duration = Duration::from_millis(100);
 enum Wake {
     Viewer(ViewerId),
     Flush(FeedId),
+    Release(FeedId),
 }
 
 #[derive(Debug)]
@@ -51,6 +52,8 @@ struct Feed {
     ring: Ring,
     last_push: Option<Time>,
     writer: Option<Writer>,
+    /// When it is next looked at whether the ring is of use to anybody; `NEVER` while it is empty or watched.
+    release: Time,
     /// Whoever ever watched. Apart and only where there was one: a chunk of a feed that nobody watches passes by in two lines
     /// of cache.
     audience: Option<Box<Audience>>,
@@ -157,7 +160,13 @@ impl Feeds {
 
     /// Makes a feed. It lasts as long as this does.
     pub fn open(&mut self) -> FeedId {
-        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None, writer: None })
+        self.feeds.insert(Feed {
+            ring: Ring::new(),
+            last_push: None,
+            audience: None,
+            writer: None,
+            release: Time::NEVER,
+        })
     }
 
     /// From here on `writer` alone may write into the feed.
@@ -189,6 +198,9 @@ impl Feeds {
         let at = feed.ring.head();
         feed.ring.push(now, data, random_access, self.settings.buffer);
         feed.last_push = Some(now);
+        if feed.release == Time::NEVER && feed.viewers() == 0 {
+            self.timers.set(Wake::Release(id), &mut feed.release, now + self.settings.idle);
+        }
         let Some(audience) = &mut feed.audience else { return };
         let begin = if random_access { mem::take(&mut audience.waiting) } else { BTreeSet::new() };
         for &viewer in &begin {
@@ -302,6 +314,7 @@ impl Feeds {
                         out.push_back(Output::Ready { feed: id });
                     }
                 }
+                Wake::Release(id) => self.release(now, id),
             }
         }
     }
@@ -417,6 +430,22 @@ impl Feeds {
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);
     }
 
+    /// Lets go of a stream that nobody sends and nobody watches: nobody could start in it any more.
+    fn release(&mut self, now: Time, id: FeedId) {
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        feed.release = Time::NEVER;
+        if feed.viewers() > 0 {
+            return;
+        }
+        let left = feed.audience.as_ref().and_then(|audience| audience.left);
+        let Some(used) = feed.last_push.max(left) else { return };
+        if used + self.settings.idle > now {
+            self.timers.set(Wake::Release(id), &mut feed.release, used + self.settings.idle);
+        } else {
+            feed.ring.clear();
+        }
+    }
+
     fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
         let Some(viewer) = self.remove(now, id, reason) else { return };
         out.push_back(Output::ViewerEnd { viewer: id, reason });
@@ -438,6 +467,13 @@ impl Feeds {
         }
         audience.ends.0[reason as usize] += 1;
         audience.left = Some(now);
+        if let Some(feed) = self.feeds.get_mut(viewer.feed)
+            && feed.release == Time::NEVER
+            && feed.viewers() == 0
+            && feed.ring.span() > 0
+        {
+            self.timers.set(Wake::Release(viewer.feed), &mut feed.release, now + self.settings.idle);
+        }
         Some(viewer)
     }
 }
