@@ -7,6 +7,7 @@ use bytes::Bytes;
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use holdfast_core::id::Id;
+use holdfast_core::input::Writer;
 use holdfast_io::media::{Codec, Unit};
 use holdfast_io::ts::{AudioCodec, Muxer, PACKET, Scanner, Segment, Splicer, Tracks};
 
@@ -23,9 +24,9 @@ fn main() {
 
 /// Ten seconds of video and audio with a key frame a second.
 fn source() -> Vec<u8> {
-    let session = Id::from_parts(0, 0);
+    let from = Writer::Source(Id::from_parts(0, 0));
     let mut muxer = Muxer::new();
-    muxer.session(session, Tracks { audio: Some(AudioCodec::Aac), video: true });
+    muxer.session(from, Tracks { audio: Some(AudioCodec::Aac), video: true });
     let mut out = Vec::new();
     for picture in 0..PICTURES {
         let (time, key) = (picture * 40_000, picture % 25 == 0);
@@ -33,7 +34,7 @@ fn source() -> Vec<u8> {
         data.resize(if key { KEY_FRAME } else { PICTURE }, 0x5a);
         let audio = vec![0x21; 340];
         for (codec, data) in [(Codec::H264, data), (Codec::Aac, audio.clone()), (Codec::Aac, audio)] {
-            let unit = Unit { session, codec, pts: time, dts: time, key, data: Bytes::from(data) };
+            let unit = Unit { from, codec, pts: time, dts: time, key, data: Bytes::from(data) };
             out.extend(muxer.push(&unit).into_iter().flat_map(|chunk| chunk.data));
         }
     }

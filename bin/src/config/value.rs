@@ -6,8 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdfast_io::origin::Origin;
+use holdfast_io::ovt::Generation;
 use toml::Spanned;
 use toml::de::DeValue;
+use url::Url;
 
 use super::Ports;
 use super::fault::printable;
@@ -67,6 +70,15 @@ impl<'a> Value<'a> {
                 None => Err(self.is_a("a list", right)),
             },
         }
+    }
+
+    /// The elements of a list in a file, and where they stand, in bytes.
+    pub(super) fn element_offsets(self) -> impl Iterator<Item = usize> {
+        let array = match self {
+            Value::Toml(value) => value.get_ref().as_array(),
+            Value::Variable(_) => None,
+        };
+        array.into_iter().flat_map(|array| array.iter().map(|element| element.span().start))
     }
 
     fn offset(self) -> Option<usize> {
@@ -299,6 +311,97 @@ impl<V: Copy + PartialEq> Kind<V> for Words<V> {
     }
 }
 
+/// `true` or `false`.
+pub(super) struct Flag;
+
+impl Kind<bool> for Flag {
+    fn read(&self, value: Value<'_>) -> Result<bool, Wrong> {
+        let right = "write true or false";
+        match value {
+            Value::Variable("true") => Ok(true),
+            Value::Variable("false") => Ok(false),
+            Value::Variable(text) => {
+                Err(Wrong::new(format!("\"{}\" is neither true nor false", printable(text)), right))
+            }
+            Value::Toml(toml) => toml.get_ref().as_bool().ok_or_else(|| value.is_a("true or false", right)),
+        }
+    }
+
+    fn show(&self, value: &bool) -> String {
+        value.to_string()
+    }
+}
+
+/// A whole number, or "forever".
+pub(super) struct Retries;
+
+impl Kind<Option<u32>> for Retries {
+    fn read(&self, value: Value<'_>) -> Result<Option<u32>, Wrong> {
+        let right = format!("write \"forever\", or a whole number from 0 to {}", u32::MAX);
+        match value {
+            Value::Variable(text) if text != "forever" => {}
+            Value::Toml(toml) if toml.get_ref().as_str().is_none() => {}
+            text => {
+                return match text.text(&right)? {
+                    "forever" => Ok(None),
+                    other => Err(Wrong::new(format!("\"{}\" is not known here", printable(other)), right)),
+                };
+            }
+        }
+        let count = value.integer(&right)?;
+        let count = u32::try_from(count).map_err(|_| Wrong::new(format!("{count} is out of bounds"), right))?;
+        Ok(Some(count))
+    }
+
+    fn show(&self, value: &Option<u32>) -> String {
+        value.map_or_else(|| quoted("forever"), |count| count.to_string())
+    }
+}
+
+/// The URL of a source. What may be a secret in it is neither shown nor repeated in messages.
+pub(super) struct Source;
+
+impl Kind<Origin> for Source {
+    fn read(&self, value: Value<'_>) -> Result<Origin, Wrong> {
+        let right = "write the URL of a source, such as \"http://origin.example/live.ts\"";
+        let text = value.text(right)?;
+        if text.len() > 2048 {
+            return Err(Wrong::new(format!("has {} bytes", text.len()), "a URL has at most 2048"));
+        }
+        Origin::parse(text).map_err(|unusable| Wrong::new(unusable.to_string(), right))
+    }
+
+    fn show(&self, value: &Origin) -> String {
+        let starred = |url: &Url| {
+            let mut url = url.clone();
+            if !url.username().is_empty() || url.password().is_some() {
+                // A URL that has them can have others.
+                let _ = url.set_password(None).and_then(|()| url.set_username("***"));
+            }
+            if url.query().is_some() {
+                url.set_query(Some("***"));
+            }
+            url.set_fragment(None);
+            String::from(url)
+        };
+        quoted(&match value {
+            Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => starred(url),
+            Origin::Ovt { target, generation, .. } => {
+                let target = Url::parse(target).map_or_else(|_| String::from("ovt:***"), |url| starred(&url));
+                match generation {
+                    Generation::Auto => target,
+                    Generation::V18 => target + "?generation=0.18",
+                    Generation::V19 => target + "?generation=0.19",
+                    Generation::V20 => target + "?generation=0.20",
+                    Generation::V21 => target + "?generation=0.21",
+                }
+            }
+            Origin::File(path) => Url::from_file_path(path).map_or_else(|()| value.label(), String::from),
+            Origin::Test | Origin::Slot { .. } => value.label(),
+        })
+    }
+}
+
 /// A list of at least and at most so many of one kind.
 pub(super) struct List<K>(pub(super) K, pub(super) usize, pub(super) usize);
 
@@ -397,7 +500,7 @@ impl Kind<PathBuf> for File {
     }
 }
 
-/// The last part of an endpoint's path.
+/// The last part of the path of an endpoint or a channel.
 pub(super) struct Name;
 
 impl Kind<String> for Name {

@@ -127,14 +127,13 @@ fn notify(state: &[NotifyState<'_>]) {
 }
 
 fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
-    let format = settings.log.format;
-    let config = settings.core.clone();
+    let settings = settings.clone();
     Box::new(move |report| match report {
         Report::Note(note) => {
             if matches!(note, Note::Draining { .. }) {
                 notify(&[NotifyState::Stopping]);
             }
-            log::note(format, &config, &note);
+            log::note(&settings, &note);
         }
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use holdfast_io::gst;
-use holdfast_io::server;
+use holdfast_io::origin::Origin;
+use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
 use url::Url;
 
@@ -12,6 +14,9 @@ use crate::config::{Audio, IceServer, Settings};
 
 /// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
 const QUEUE: usize = 16 * 1024;
+
+/// What `test:` sources play.
+const TEST_SIGNAL: &[u8] = include_bytes!("test-signal/signal.ts");
 
 /// For GStreamer. `epoch` is `Time::ZERO` of the driver.
 pub(super) fn media(settings: &Settings, epoch: Instant, wake: Arc<dyn Fn() + Send + Sync>) -> gst::Options {
@@ -50,6 +55,10 @@ fn with_authority(server: &IceServer) -> Option<String> {
 
 /// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
 pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
+    let mut clips = settings.clips.clone();
+    if let Ok(signal) = Clip::new(Bytes::from_static(TEST_SIGNAL)) {
+        clips.insert(Origin::Test.label(), Arc::new(signal));
+    }
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
         limits: settings.http.limits.clone(),
@@ -66,11 +75,14 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         api_tokens: settings.api.tokens.clone(),
         audio,
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        origins: settings.origins.clone(),
+        clips,
+        instance: u128::from_le_bytes(entropy()),
         journal: false,
     }
 }
 
-/// Unpredictable bytes, for the secret part of session URLs.
+/// Unpredictable bytes, for the secret part of session URLs and for what tells this process from others.
 pub(super) fn entropy() -> [u8; 16] {
     let mut bytes = [0; 16];
     // It can fail only before the system has gathered any entropy, which is over before programs start.
@@ -122,6 +134,29 @@ mod tests {
         assert_eq!(own.api_tokens, ["a"]);
         let stun = server::IceServer { url: String::from("stun:a"), username: None, credential: None };
         assert_eq!(own.ice_servers, [stun]);
+    }
+
+    #[test]
+    fn channels_reach_the_server_with_the_test_signal() {
+        let text = "[[channel]]\nname = 'a'\nsources = ['http://a.example/x.ts', 'test:']\n\
+                    [[channel]]\nname = 'b'\nsources = ['ovt://b.example/app/stream']";
+        let settings = parse(text, "f.toml").expect("reads");
+        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        assert_eq!(own.origins.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(settings.core.channels.iter().map(|channel| channel.sources).collect::<Vec<_>>(), [2, 1]);
+        assert!(own.clips.contains_key("test:"));
+        assert_ne!(own.instance, server(&settings, UNIX_EPOCH, AudioCodec::Aac).instance, "drawn anew at each start");
+    }
+
+    #[test]
+    fn the_test_signal_is_small_and_begins_each_second_anew() {
+        assert!(TEST_SIGNAL.len() <= 350_000 && TEST_SIGNAL.len().is_multiple_of(188));
+        let mut scanner = holdfast_io::ts::Scanner::default();
+        let mut segments = std::collections::VecDeque::new();
+        scanner.read(TEST_SIGNAL, &mut segments).expect("MPEG-TS");
+        let starts: Vec<u64> = segments.iter().filter_map(|segment| segment.random_access).collect();
+        assert_eq!(starts.len(), 8);
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 90_000), "{starts:?}");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Clip;
 use crate::http::Pseudonym;
 use crate::origin::Origin;
+use crate::ovt::OriginSettings;
 use crate::ts::AudioCodec;
 
 /// What the server needs to know beside what the core decides by.
@@ -26,6 +27,8 @@ pub struct Settings {
     pub origins: Vec<Vec<Origin>>,
     /// The files among them, and the test signal, by [`Origin::label`].
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// How edges are spoken with over OVT.
+    pub ovt: OriginSettings,
     /// A random number that tells this process from others.
     pub instance: u128,
     /// Whether the calls of the core are written down.
@@ -49,6 +52,7 @@ impl Default for Settings {
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),
+            ovt: OriginSettings::default(),
             instance: 0,
             journal: false,
         }

@@ -46,6 +46,8 @@ struct Channel {
     spliced: Option<SourceId>,
     /// What became of each of its origins last, in words.
     faults: BTreeMap<u32, String>,
+    /// What its origin calls it, where that is said.
+    uuid: Option<String>,
     /// The servers through which the request came for which it is fetched.
     via: Via,
 }
@@ -82,6 +84,11 @@ impl Sources {
     pub fn faults(&self, channel: ChannelId) -> impl Iterator<Item = (u32, &str)> {
         let faults = self.channels.get(&channel).into_iter().flat_map(|channel| &channel.faults);
         faults.map(|(index, why)| (*index, why.as_str()))
+    }
+
+    /// What the channel's origin calls the stream, if it said so.
+    pub(super) fn uuid(&self, channel: ChannelId) -> Option<&str> {
+        self.channels.get(&channel)?.uuid.as_deref()
     }
 
     /// Whether nothing is open.
@@ -374,7 +381,13 @@ impl Server {
                     let why = String::from("the origin gets this stream from here");
                     return self.source_lost(now, id, Loss::Loop, why);
                 }
-                ClientEvent::Described(description) => self.described(id, &description.tracks),
+                ClientEvent::Described(description) => {
+                    self.described(id, &description.tracks);
+                    if let Some(Source { channel, .. }) = self.sources.sources.get(&id) {
+                        let uuid = Some(description.uuid).filter(|uuid| !uuid.is_empty());
+                        self.sources.channels.entry(*channel).or_default().uuid = uuid;
+                    }
+                }
                 ClientEvent::TracksChanged(tracks) => self.described(id, &tracks),
                 ClientEvent::Playing => self.decide(now, Input::Opened { source: id }),
                 ClientEvent::Unit(unit) => self.ovt_unit(now, id, unit),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use super::packet::{Head, NULL, PACKET, pid};
-use super::pes::{Pes, since};
+use super::pes::{Pes, PesHead, since};
 use super::picture::{Inspection, Pictures, Start};
 use super::program::{self, Kind, Program};
 use super::section::Sections;
@@ -29,6 +29,8 @@ const MAX_HEAD: usize = 8 << 10;
 const MAX_HELD: usize = 256 * PACKET;
 /// Between random access points where each frame would be one, in 90 kHz ticks.
 const AUDIO_INTERVAL: u64 = 400 * 90;
+/// A video that is declared and sends nothing while audio goes on for this long does not keep players from starting.
+const PATIENCE: i64 = 3_000 * 90;
 const PIDS: usize = 1 << 13;
 
 /// Which program of a source is wanted.
@@ -175,6 +177,8 @@ enum Role {
     Lead,
     /// Any other video or audio.
     Media,
+    /// Video that does not come, for which audio stands in.
+    Absent,
     /// Neither: sections, subtitles, a clock of its own.
     Data,
 }
@@ -194,6 +198,8 @@ struct Tables {
     /// `None` if the program's lead is audio.
     pictures: Option<Pictures>,
     clock: Option<u64>,
+    /// The first time of audio since the last packet of the lead.
+    alone: Option<u64>,
     /// The last random access point of a program without video.
     mark: Option<u64>,
     pending: Pending,
@@ -242,6 +248,7 @@ impl Tables {
             roles: vec![Role::Foreign; PIDS].into(),
             pictures: None,
             clock: None,
+            alone: None,
             mark: None,
             pending: Pending::default(),
             candidate: None,
@@ -265,6 +272,11 @@ impl Tables {
         } else if let Some(head) = Head::read(packet) {
             match role {
                 Role::Pat | Role::Pmt => self.table(role, &head, &packet[head.payload..], out),
+                Role::Absent => {
+                    self.settle(None, out);
+                    self.assign();
+                    self.media(Role::Lead, &head, packet, out);
+                }
                 _ => self.media(role, &head, packet, out),
             }
         } else {
@@ -325,7 +337,7 @@ impl Tables {
     /// Gives each PID its role.
     fn assign(&mut self) {
         self.roles.fill(Role::Foreign);
-        self.pictures = None;
+        (self.pictures, self.alone) = (None, None);
         if let Some(program) = &self.program {
             if program.clock != NULL {
                 self.roles[usize::from(program.clock)] = Role::Data;
@@ -355,6 +367,7 @@ impl Tables {
             self.clock = Some(pcr);
         }
         let payload = &packet[head.payload..];
+        let role = self.stand_in(role, head, payload, out);
         if role == Role::Lead && head.starts {
             self.settle(None, out);
             self.head.clear();
@@ -386,6 +399,26 @@ impl Tables {
         if held >= MAX_HELD || (held > 0 && self.head.len() >= MAX_HEAD) {
             self.settle(None, out);
         }
+    }
+
+    /// The role of a packet's stream now that it came: audio leads where video does not come.
+    fn stand_in(&mut self, role: Role, head: &Head, payload: &[u8], out: &mut VecDeque<Segment>) -> Role {
+        if role == Role::Lead {
+            self.alone = None;
+        } else if role == Role::Media
+            && head.starts
+            && self.pictures.is_some()
+            && let Pes::Head(PesHead { pts: Some(pts), .. }) = Pes::read(payload)
+            && since(pts, *self.alone.get_or_insert(pts)) >= PATIENCE
+            && let Some(lead) = self.program.as_ref().and_then(|program| Some(program.lead()?.pid))
+        {
+            self.settle(None, out);
+            self.roles[usize::from(lead)] = Role::Absent;
+            self.roles[usize::from(head.pid)] = Role::Lead;
+            self.pictures = None;
+            return Role::Lead;
+        }
+        role
     }
 
     /// Ends the search for what the candidate is; without a finding the multiplexer's mark counts.

@@ -20,23 +20,29 @@ const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
 
 /// A server with one channel of these sources, and one endpoint.
 fn desk(sources: &[&str]) -> Desk {
+    numbered(sources, 7)
+}
+
+fn numbered(sources: &[&str], instance: u128) -> Desk {
     let channel = Channel { name: "news".into(), sources: sources.len() as u32, ..Channel::default() };
     let config = Config { endpoints: vec![Endpoint::default()], channels: vec![channel], ..Config::default() };
     let origins = vec![sources.iter().map(|source| Origin::parse(source).unwrap()).collect()];
-    Desk::open(config, Settings { origins, instance: 7, ..Settings::default() })
+    Desk::open(config, Settings { origins, instance, ..Settings::default() })
 }
 
 /// An encoder: a picture each 40 ms, each tenth a key frame, and sound.
 struct Encoder {
     muxer: Muxer,
     time: i64,
+    /// Parameter sets before each key frame.
+    sets: &'static [u8],
 }
 
 impl Encoder {
     fn new() -> Self {
         let mut muxer = Muxer::new();
         muxer.session(from(), Tracks { audio: Some(AudioCodec::Aac), video: true });
-        Encoder { muxer, time: 0 }
+        Encoder { muxer, time: 0, sets: &[] }
     }
 
     /// The packets of the next `pictures` pictures.
@@ -47,7 +53,8 @@ impl Encoder {
     fn next(&mut self) -> Vec<u8> {
         let key = self.time % 400_000 == 0;
         let slice = if key { 0x65 } else { 0x41 };
-        let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, slice][..], &[0xab; 500]].concat();
+        let sets = if key { self.sets } else { &[] };
+        let picture = [&[0, 0, 0, 1, 9, 0xf0][..], sets, &[0, 0, 0, 1, slice], &[0xab; 500]].concat();
         let mut data = Vec::new();
         for (codec, key, payload) in [(Codec::H264, key, picture), (Codec::Aac, true, adts())] {
             let (pts, dts) = (self.time, self.time);
@@ -57,6 +64,11 @@ impl Encoder {
         self.time += 40_000;
         data
     }
+}
+
+/// The packets of so many pictures, the first of which players can start with.
+pub fn media(pictures: usize) -> Vec<u8> {
+    Encoder::new().encode(pictures)
 }
 
 fn from() -> Writer {
@@ -379,4 +391,162 @@ fn sources_of_gstreamer_are_opened_and_closed_by_the_core() {
     desk.server.drain(desk.time());
     desk.turn();
     assert!(desk.commands.iter().any(|command| matches!(command, MediaCommand::Close { source } if *source == relay)));
+}
+
+/// Parameter sets of 1920×1080 at 25 pictures a second.
+const SETS: &[u8] = &[
+    0, 0, 0, 1, 0x67, 0x64, 0x00, 0x28, 0xac, 0xd9, 0x40, 0x78, 0x02, 0x27, 0xe5, 0xc0, 0x44, 0x00, 0x00, 0x03, 0x00,
+    0x04, 0x00, 0x00, 0x03, 0x00, 0xc8, 0x3c, 0x60, 0xc6, 0x58, 0, 0, 0, 1, 0x68, 0xeb, 0xe3, 0xcb,
+];
+
+/// Two servers, of which the second fetches its channel from the first over OVT.
+struct Chain {
+    origin: Desk,
+    edge: Desk,
+    /// The edge's link, and the origin's side of it.
+    ends: Option<(LinkId, ConnId)>,
+    encoder: Encoder,
+    source: LinkId,
+}
+
+impl Chain {
+    fn new(target: &str) -> Self {
+        Chain::of(target, 8)
+    }
+
+    /// With an edge that bears this random number; the origin's is 7.
+    fn of(target: &str, instance: u128) -> Self {
+        let mut origin = desk(&["http://camera.example/x"]);
+        let mut edge = numbered(&[target], instance);
+        edge.watch();
+        let (link, _) = edge.link();
+        let accepted = origin.server.accepted_edge(origin.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
+        edge.link_opens(link);
+        let mut chain =
+            Chain { origin, edge, ends: Some((link, accepted)), encoder: Encoder::new(), source: Id::from_parts(0, 0) };
+        chain.pass();
+        chain
+    }
+
+    /// What each wrote reaches the other, until both are quiet.
+    fn pass(&mut self) {
+        let Some((link, accepted)) = self.ends else { return };
+        for _ in 0..20 {
+            let asked = self.edge.asked.remove(&link).unwrap_or_default();
+            let told = self.origin.written.remove(&accepted).unwrap_or_default();
+            if asked.is_empty() && told.is_empty() {
+                break;
+            }
+            self.origin.send(accepted, asked);
+            self.edge.link_says(link, told);
+        }
+        if self.origin.closed.contains(&accepted) {
+            self.ends = None;
+            self.edge.link_ends(link);
+        }
+    }
+
+    /// The camera of the origin sends so many pictures, in real time.
+    fn send(&mut self, pictures: usize) {
+        for _ in 0..pictures {
+            let media = self.encoder.next();
+            self.origin.link_says(self.source, media);
+            let now = self.origin.now + 40;
+            self.origin.run(now);
+            self.edge.run(now);
+            self.pass();
+        }
+    }
+
+    fn camera_opens(&mut self) {
+        (self.source, _) = self.origin.link();
+        self.origin.link_opens(self.source);
+        self.origin.link_says(self.source, OK);
+    }
+}
+
+#[test]
+fn one_server_fetches_from_another_over_ovt() {
+    let mut chain = Chain::new("ovt://origin.example/live/news");
+    chain.encoder.sets = SETS;
+    chain.camera_opens();
+    chain.send(60);
+    let viewer = *chain.edge.written.keys().next().unwrap();
+    let answer = chain.edge.written.remove(&viewer).unwrap();
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.1 200 "));
+    is_whole(&answer[end..]);
+    // 500 bytes a picture, each tenth with parameter sets.
+    assert!(answer.len() > 50 * 500, "{}", answer.len());
+    assert_eq!(chain.origin.server.edge().feeds().viewer_count(), 1, "an edge is a viewer");
+    // The viewer leaves; a minute later nothing is left of it, here and there.
+    let now = chain.edge.time();
+    chain.edge.server.closed(now, viewer);
+    chain.edge.turn();
+    chain.send(61 * 25);
+    assert!(chain.edge.links.is_empty());
+    let (now, (_, accepted)) = (chain.origin.time(), chain.ends.unwrap());
+    chain.origin.server.closed(now, accepted);
+    chain.origin.turn();
+    assert_eq!((chain.origin.server.edge().feeds().viewer_count(), chain.origin.server.connection_count()), (0, 0));
+}
+
+#[test]
+fn an_edge_that_asks_for_what_is_not_there_is_told() {
+    for (target, loss) in [
+        ("ovt://origin.example/live/other", Loss::NotFound),
+        ("ovt://origin.example/elsewhere/news", Loss::NotFound),
+        ("ovt://origin.example/live/2", Loss::NotFound),
+    ] {
+        let chain = Chain::new(target);
+        assert_eq!(chain.edge.losses(), [loss], "{target}");
+    }
+}
+
+#[test]
+fn an_edge_whose_stream_cannot_be_had_is_told_by_and_by() {
+    let mut chain = Chain::new("ovt://origin.example/live/news");
+    let (camera, _) = chain.origin.link();
+    chain.origin.link_opens(camera);
+    chain.origin.link_says(camera, "HTTP/1.1 404 Not Found\r\n\r\n");
+    chain.pass();
+    assert_eq!(chain.edge.losses(), [Loss::NotFound]);
+}
+
+#[test]
+fn p20_an_edge_that_talks_nonsense_is_answered_and_closed() {
+    let message = |kind: u8, text: &str| {
+        let mut packet = vec![0x60, kind];
+        packet.extend([0; 14]);
+        packet.extend((text.len() as u16).to_be_bytes());
+        packet.extend(text.bytes());
+        packet
+    };
+    let long = [&[0x60, 10][..], &[0; 14], &[0xff, 0xff]].concat();
+    for (said, closes) in [
+        (long, true),
+        (message(10, "[1]"), false),
+        (message(10, "{\"application\":"), false),
+        (message(99, "x"), false),
+        (message(30, "x"), false),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(), false),
+    ] {
+        let mut desk = desk(&["http://camera.example/x"]);
+        let id = desk.server.accepted_edge(desk.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
+        desk.send(id, &said);
+        assert_eq!(desk.closed.contains(&id), closes, "{said:?}");
+        desk.run(60_000);
+        assert!(desk.closed.contains(&id), "whoever asks for nothing is closed");
+        assert_eq!(desk.server.connection_count(), 0);
+    }
+}
+
+#[test]
+fn a_stream_that_comes_back_in_a_circle_is_refused() {
+    // Both are one server: they bear one random number.
+    let mut chain = Chain::of("ovt://origin.example/live/news", 7);
+    chain.encoder.sets = SETS;
+    chain.camera_opens();
+    chain.send(10);
+    assert_eq!(chain.edge.losses(), [Loss::Loop]);
 }

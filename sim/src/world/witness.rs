@@ -76,7 +76,8 @@ impl Witness {
             | Input::Opened { .. }
             | Input::Arrived { .. }
             | Input::Lost { .. }
-            | Input::KeyFrameWanted { .. } | Input::Media { from: Writer::Source(_), .. } => {}
+            | Input::KeyFrameWanted { .. }
+            | Input::Media { from: Writer::Source(_), .. } => {}
         }
     }
 

@@ -130,6 +130,22 @@ fn pictures_of_open_length_end_with_the_next_and_those_of_known_length_at_once()
 }
 
 #[test]
+fn half_a_picture_before_a_switch_does_not_come_out() {
+    let mut source = ours(&[(H264, psi::VIDEO)]);
+    source.pmt();
+    source.unit(psi::VIDEO, 0, IDR);
+    let half = source.out.len() - PACKET;
+    let mut next = ours(&[(H264, psi::VIDEO)]);
+    next.unit(psi::VIDEO, 40, IDR);
+    // The counter goes on as a splicer makes it.
+    next.out.chunks_mut(PACKET).for_each(|packet| packet[3] += 2);
+    let mut demuxer = Demuxer::default();
+    let units = demux(&mut demuxer, &[&source.out[..half], &next.out].concat());
+    let times: Vec<_> = units.iter().map(|unit| unit.pts / MS).collect();
+    assert_eq!((times, demuxer.damaged()), (vec![40], 1));
+}
+
+#[test]
 fn a_picture_without_end_is_given_up() {
     let mut source = ours(&[(H264, psi::VIDEO)]);
     source.pmt();

@@ -174,6 +174,24 @@ fn sound_alone_can_be_started_at_a_frame_each_400_ms() {
 }
 
 #[test]
+fn video_that_is_declared_and_does_not_come_keeps_nobody_waiting() {
+    let mut source = source();
+    source.tables();
+    for frame in 0..250 {
+        source.unit(A, frame * 20, &[0xff, 0xf1]);
+    }
+    source.unit(V, 5000, INTER);
+    source.unit(A, 5000, &[0xff, 0xf1]);
+    source.unit(A, 5500, &[0xff, 0xf1]);
+    source.unit(V, 5540, IDR);
+    let expected = [3000, 3400, 3800, 4200, 4600, 5540].map(|ms| ms * 90);
+    for cut in [PACKET, 1 << 20] {
+        let out = scan_with(&mut Scanner::default(), &source.out, cut).unwrap();
+        assert_eq!(starts(&out), expected, "from there on video leads");
+    }
+}
+
+#[test]
 fn the_first_program_is_taken_or_the_one_that_was_asked_for() {
     let (mut one, mut two) = (source(), Source::new(&[(H264, 0x64), (AAC, 0x65)]));
     (two.number, two.pmt) = (9, 0x31);

@@ -120,7 +120,7 @@ fn check(segment: &Segment) {
     assert!(packets.0.iter().any(|packet| is_media(&packet)), "a segment shows that there is media");
     let first = &packets.0[0];
     if segment.random_access.is_some() {
-        assert!(first.head.starts && Some(first.head.pid) == segment.program.lead().map(|lead| lead.pid));
+        assert!(first.head.starts && is_media(&first));
     }
 }
 
