@@ -67,7 +67,7 @@ impl Connection {
     pub fn deadline(&mut self, now: Time, limits: &Limits) -> Time {
         if let Some(edge) = &self.edge {
             return match self.work {
-                Work::Waiting(_) => Time::NEVER,
+                Work::Joining(_) => Time::NEVER,
                 Work::Watching(_) => edge.patience().unwrap_or(Time::NEVER),
                 _ => edge.acted + limits.head_timeout,
             };

@@ -45,7 +45,7 @@ const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
 /// Whole packets that go out together: of one access unit or of one segment, with whatever had to go before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// A multiple of [`PACKET`] bytes, never empty.
+    /// A multiple of [`PACKET`](super::PACKET) bytes, never empty.
     pub data: Bytes,
     /// Whether a player can start at its first byte.
     pub random_access: bool,
