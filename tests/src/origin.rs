@@ -144,7 +144,18 @@ impl Drop for Origin {
 pub fn ffmpeg_listening(port: u16) -> Command {
     let mut command = prepared::tool("ffmpeg");
     command.args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", "testsrc2=size=320x180:rate=25"]);
-    command.args(["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "25", "-pix_fmt", "yuv420p"]);
+    command.args([
+        "-c:v",
+        "libx264",
+        "-preset",
+        "ultrafast",
+        "-tune",
+        "zerolatency",
+        "-g",
+        "25",
+        "-pix_fmt",
+        "yuv420p",
+    ]);
     command.args(["-f", "mpegts", "-listen", "1", &format!("http://127.0.0.1:{port}/stream.ts")]);
     command
 }
