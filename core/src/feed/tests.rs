@@ -553,8 +553,7 @@ fn agree(stage: &mut Stage, (mut ends, ready): (Vec<(ViewerId, ViewerEnd)>, bool
 fn run(settings: Live, steps: Vec<Step>) {
     let mut stage = Stage::new(settings.clone());
     let (bytes, chunks, viewers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut model =
-        Model { settings, bytes, chunks, viewers, flush: None, draining: false, left: None, released: 0 };
+    let mut model = Model { settings, bytes, chunks, viewers, flush: None, draining: false, left: None, released: 0 };
     let mut now = at(5);
     for step in steps {
         match step {

@@ -146,7 +146,11 @@ pub struct Sessions {
     sessions: HashMap<SessionId, Session>,
     inbox: Inbox,
     outbox: Outbox,
+    descriptors: usize,
 }
+
+/// Descriptors of one session on a machine with one address, where `/proc` does not say how many it opens.
+const DESCRIPTORS: usize = 7;
 
 impl Sessions {
     /// Starts GStreamer, checks that everything needed is installed, and negotiates one session with nobody, since the first of a
@@ -170,7 +174,7 @@ impl Sessions {
             turn: Vec::new(),
             audio,
         };
-        let mut sessions = Sessions { shared, sessions: HashMap::new(), inbox, outbox };
+        let mut sessions = Sessions { shared, sessions: HashMap::new(), inbox, outbox, descriptors: DESCRIPTORS };
         sessions.warm_up()?;
         if options.stun.is_some() || !options.turn.is_empty() {
             sessions.try_servers(options.stun, options.turn)?;
@@ -184,6 +188,11 @@ impl Sessions {
             AudioChain::Aac { .. } => crate::ts::AudioCodec::Aac,
             AudioChain::Opus => crate::ts::AudioCodec::Opus,
         }
+    }
+
+    /// How many descriptors one session opens here: it depends on the addresses of the host, and on its TURN servers.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
     }
 
     /// Carries out one command. Does not block; what comes of it is in [`Sessions::poll`], then or later.
@@ -300,19 +309,24 @@ impl Sessions {
             activity: Arc::new(Activity::default()),
             settings: SessionSettings { jitter: Duration::from_millis(200), max_video_bitrate: 4_000_000 },
         });
-        let mut took = None;
+        let (mut took, mut open) = (None, None);
         loop {
             let left = WARM_UP.saturating_sub(started.elapsed());
             let (id, signal) = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp("it took too long".into()))?;
             match self.signal(id, signal) {
                 Some(MediaEvent::Answered { .. }) => {
                     took = Some(started.elapsed());
+                    open = open_descriptors();
                     self.command(MediaCommand::Finish { session });
                 }
                 Some(MediaEvent::Failed { why, .. }) => return Err(GstError::WarmUp(why)),
                 Some(MediaEvent::Gone { .. }) => break,
                 _ => {}
             }
+        }
+        // From what there is after it, since the first session opens what stays open.
+        if let (Some(during), Some(after)) = (open, open_descriptors()) {
+            self.descriptors = during.saturating_sub(after).max(DESCRIPTORS);
         }
         // The bell rang for nobody: the loop that it is to wake finds nothing.
         while self.inbox.next().is_some() {}
@@ -330,6 +344,10 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+fn open_descriptors() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }
 
 fn nanos(span: Duration) -> i64 {

@@ -79,6 +79,11 @@ impl Publishers {
         self.sessions.is_empty()
     }
 
+    /// Sessions, those that are being taken down among them, and offers that may become one.
+    pub(crate) fn claims(&self) -> usize {
+        self.sessions.len() + self.offers.len()
+    }
+
     /// The session of an id.
     pub fn get(&self, id: SessionId) -> Option<&Publisher> {
         self.sessions.get(&id)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_core::config::Endpoint;
 use holdfast_io::server::Limits;
 
-use crate::desk::{Desk, OFFER, SAME, fragment, header, limited, patch_request, post_request};
+use crate::desk::{Desk, MediaSide, OFFER, SAME, fragment, header, limited, patch_request, post_request};
 
 #[test]
 fn time_is_limited_for_heads_bodies_and_idleness() {
@@ -141,4 +141,23 @@ fn an_empty_line_before_the_first_request_is_ignored() {
         desk.send(slow, piece);
     }
     assert!(desk.read(slow).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_session_without_descriptors_is_not_begun() {
+    let endpoint = Endpoint { slots: 5, ..Endpoint::default() };
+    let mut desk = Desk::new(endpoint, limited(Limits { sessions: 2, ..Limits::default() }));
+    let (first, location) = desk.publish();
+    let (second, _) = desk.publish();
+    let told = desk.ask(&post_request("", OFFER));
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("no-room"), "{told}");
+    assert!(header(&told, "Retry-After").is_some());
+    assert_eq!((desk.finished.len(), desk.sessions.len()), (0, 2), "nobody is touched");
+    desk.run_alive(&[first, second], 1_000);
+    desk.media = MediaSide::Hangs;
+    desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert!(desk.ask(&post_request("", OFFER)).contains("no-room"), "one that is taken down still has its descriptors");
+    desk.run_alive(&[second], 5_000);
+    desk.media = MediaSide::Works;
+    desk.publish();
 }

@@ -432,6 +432,20 @@ fn those_that_linger_are_bounded_in_time_and_bytes() {
 }
 
 #[test]
+fn those_that_linger_make_room_for_those_that_come() {
+    let mut stage = stage(1, 0);
+    stage.driver.keep_within(3);
+    for _ in 0..10 {
+        let client = stage.fake.connect(10_000);
+        stage.fake.send(client, LAST.as_bytes());
+        stage.rest();
+        assert!(stage.fake.open_descriptors() <= 3);
+        assert_eq!(answers(&stage.fake.take(client, 10_000)), [200]);
+    }
+    assert_eq!(stage.fake.open_descriptors(), 3);
+}
+
+#[test]
 fn the_server_turns_away_whom_it_has_no_place_for() {
     let mut stage = stage_with(
         1,
