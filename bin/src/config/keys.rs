@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use holdfast_core::config::{Channel, Endpoint, Media, Takeover};
 
+use holdfast_io::ovt::{Generation, Notify};
+
 use super::value::{
     Address, Count, File, Flag, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Retries, Secret, Size,
     Source, Span, Text, Value, Words, Wrong,
@@ -99,6 +101,11 @@ pub(super) static SECTIONS: &[Section] = &[
         }),
         defaults: None,
     },
+    Section::table(
+        "ovt",
+        "Serving slots and channels to edges over OVT: OvenMediaEngine's, and other Holdfasts. It knows no access control.",
+    ),
+    Section::table("origins", "Fetching channels from elsewhere."),
     Section::table("media", "What becomes of the media."),
     Section::table("live", "How live feeds are kept for their viewers."),
     Section::table("api", "Reading /api/status and /metrics, and ending sessions by hand."),
@@ -197,11 +204,11 @@ keys! {
         |s, _| &mut s.http.limits.idle_timeout, Span(ms(100), DAY);
     "http.limits.write_timeout", "How long a peer may take none of what we have for it.",
         |s, _| &mut s.http.limits.write_timeout, Span(ms(100), HOUR);
-    "http.limits.connections", "Connections at once.",
+    "http.limits.connections", "Connections at once; fewer where the system allows fewer open files, of which media keep what they need.",
         |s, _| &mut s.http.limits.connections, Count(1, 1_000_000);
     "http.limits.connections_per_address", "Connections at once of one address, or IPv6 /64; 0 = no limit, for an edge behind a proxy.",
         |s, _| &mut s.http.limits.connections_per_address, Count(0, 1_000_000);
-    "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit.",
+    "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit, for an edge behind a proxy.",
         |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
 
     "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
@@ -216,12 +223,29 @@ keys! {
     "ice.servers[].credential", "For TURN.",
         |s, n| &mut s.ice.servers[n].credential, Password;
 
+    "ovt.listen", "Addresses and ports, 9000 by custom. Empty: edges are not served.",
+        |s, _| &mut s.ovt.listen, List(Listener, 0, 64);
+    "ovt.generation", "Whose numbers for codecs are spoken: \"auto\" for those since 0.19, or \"0.18\" to \"0.21\".",
+        |s, _| &mut s.ovt.generation,
+        Words(&[
+            ("auto", Generation::Auto),
+            ("0.18", Generation::V18),
+            ("0.19", Generation::V19),
+            ("0.20", Generation::V20),
+            ("0.21", Generation::V21),
+        ]);
+    "ovt.notify", "Whether edges are told of new tracks: \"never\", or \"track-changed\", which ones before 0.21 take for an error.",
+        |s, _| &mut s.ovt.notify, Words(&[("never", Notify::Never), ("track-changed", Notify::TrackChanged)]);
+
+    "origins.authorities", "Certificates of authorities, PEM, trusted beside the system's. Empty: none.",
+        |s, _| &mut s.authorities, File;
+
     "media.audio", "Sound for viewers: \"aac\", \"opus\", or \"auto\": AAC where this machine has an encoder.",
         |s, _| &mut s.media.audio, Words(&[("auto", Audio::Auto), ("aac", Audio::Aac), ("opus", Audio::Opus)]);
 
     "live.idle", "How long viewers stay connected while nobody publishes.",
         |s, _| &mut s.core.live.idle, Span(ms(100), DAY);
-    "live.buffer", "How much of a feed is kept; a viewer that falls further behind is ended.",
+    "live.buffer", "How much of a feed is kept; a viewer that falls further behind is ended. Memory for each slot that had a publisher lately.",
         |s, _| &mut s.core.live.buffer, Size(64 << 10, 1 << 30);
     "live.flush_interval", "Small writes are gathered this long; \"0s\" writes each at once.",
         |s, _| &mut s.core.live.flush_interval, Span(ms(0), ms(1000));
@@ -232,7 +256,7 @@ keys! {
     "live.viewers", "Viewers of one feed.",
         |s, _| &mut s.core.live.viewers, Count(1, 1_000_000);
 
-    "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end.",
+    "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end; a proxy on this machine has to add Forwarded, X-Forwarded-For or Via then, or everybody seems to be on it.",
         |s, _| &mut s.api.tokens, List(Secret, 0, 1000);
 
     "log.level", "\"error\", \"warn\", \"info\", \"debug\" or \"trace\".",

@@ -5,12 +5,14 @@
 //! | `keys` | which keys are there, what do they mean, where do they go? |
 //! | `value` | how is a value written, and within which bounds? |
 //! | `reader` | which key stands on which line? |
+//! | `file` | what is in a file? |
 //! | `check` | do the values go together? |
 //! | `text` | how is all of it written down? |
 //! | `fault` | what is wrong, where, and what would be right? |
 
 mod check;
 mod fault;
+mod file;
 mod keys;
 mod reader;
 mod text;
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_io::origin::Origin;
+use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::server::Clip;
 
 pub use fault::{Fault, Faults, Place};
@@ -51,6 +54,10 @@ pub struct Settings {
     pub http: Http,
     /// How publishers reach our media ports.
     pub ice: Ice,
+    /// Serving edges over OVT.
+    pub ovt: Ovt,
+    /// PEM certificates of authorities that are trusted beside the system's when a channel is fetched over TLS; empty = none.
+    pub authorities: PathBuf,
     /// What becomes of the media.
     pub media: Media,
     /// Who may ask and change what runs.
@@ -75,6 +82,17 @@ impl Http {
     pub fn is_loopback(&self) -> bool {
         self.listen.iter().all(|listener| listener.ip().is_loopback())
     }
+}
+
+/// Serving edges over OVT.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Ovt {
+    /// Addresses to listen on; none = edges are not served.
+    pub listen: Vec<SocketAddr>,
+    /// Whose numbers are spoken.
+    pub generation: Generation,
+    /// What is told unasked.
+    pub notify: Notify,
 }
 
 /// Certificate and key, both PEM.
@@ -208,6 +226,8 @@ impl Default for Settings {
             clips: BTreeMap::new(),
             http: Http::default(),
             ice: Ice::default(),
+            ovt: Ovt::default(),
+            authorities: PathBuf::new(),
             media: Media::default(),
             api: Api::default(),
             log: Log::default(),
@@ -273,8 +293,9 @@ pub fn load(
 
 fn text_of(path: &Path) -> Result<String, Faults> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| {
-        Faults::one(&name, Place::File, format!("cannot be read: {error}"), "name a TOML file that can")
+    let bytes = file::read(path, LARGEST_FILE).map_err(|error| {
+        let right = "name a TOML file of at most 1 MiB that this user may read";
+        Faults::one(&name, Place::File, format!("cannot be read: {error}"), right)
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

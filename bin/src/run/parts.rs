@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
+use holdfast_io::ovt::OriginSettings;
 use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
 use url::Url;
@@ -75,10 +76,10 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
             .collect(),
         api_tokens: settings.api.tokens.clone(),
         audio,
-        ovt: holdfast_io::ovt::OriginSettings::default(),
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         origins: settings.origins.clone(),
         clips,
+        ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
         instance: u128::from_le_bytes(entropy()),
         journal: false,
     }

@@ -11,12 +11,14 @@
 //! | `mailbox` | how do media threads reach the loop? |
 //! | `restart` | how does libnice restart ICE? |
 //! | `credentials` | with which username fragment and password? |
+//! | `log` | where does what the libraries say go? |
 //! | `elements` | is every element there, and where does Debian keep it? |
 
 mod branch;
 mod credentials;
 mod elements;
 mod evidence;
+mod log;
 mod mailbox;
 mod restart;
 mod session;
@@ -159,6 +161,7 @@ impl Sessions {
     /// # Errors
     /// [`GstError`]
     pub fn new(options: Options) -> Result<Sessions, GstError> {
+        log::listen();
         gstreamer::init().map_err(|error| GstError::Init(error.to_string()))?;
         let audio = elements::load(options.audio)?;
         let clock = gstreamer::SystemClock::obtain();

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use holdfast_core::config::Endpoint;
+use holdfast_core::input::Note;
 use holdfast_io::server::Limits;
 
 use crate::desk::{Desk, MediaSide, OFFER, SAME, fragment, header, limited, patch_request, post_request};
@@ -127,6 +128,9 @@ fn an_address_that_asks_too_much_is_told_to_wait() {
     assert!(desk.ask(&post_request("", OFFER)).starts_with("HTTP/1.1 429 "));
     assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert_eq!(desk.finished, []);
+    let limited = |note: &Note| matches!(note, Note::RateLimited { peer, refused: 1 } if peer == "127.0.0.1");
+    assert_eq!(desk.notes.iter().filter(|note| limited(note)).count(), 1, "{:?}", desk.notes);
+    assert_eq!(desk.metric("holdfast_whip_rate_limited_total"), Some(3));
     desk.run(2_000);
     assert!(desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 200 "));
 }

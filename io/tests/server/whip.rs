@@ -2,7 +2,7 @@
 
 use holdfast_core::config::Endpoint;
 use holdfast_core::id::Id;
-use holdfast_core::input::Note;
+use holdfast_core::input::{EndpointId, Note};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::server::{Action, ConnId, IceServer, Settings};
 
@@ -185,6 +185,8 @@ fn an_offer_that_the_media_side_cannot_take_is_answered_with_its_words() {
     desk.turn();
     let answer = desk.read(id);
     assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("no decoder for it"), "{answer}");
+    let told = Note::RequestRefused { endpoint: EndpointId(0), status: 422, why: "no decoder for it".into() };
+    assert!(desk.notes.contains(&told), "{:?}", desk.notes);
     desk.publish();
 }
 
