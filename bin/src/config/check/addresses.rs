@@ -9,19 +9,22 @@ use crate::config::reader::Reader;
 
 /// Two listeners must not want the same address.
 pub(super) fn settings(reader: &mut Reader<'_>) {
-    let listen = &reader.settings.http.listen;
+    let http = reader.settings.http.listen.iter().map(|address| ("http.listen", *address));
+    let ovt = reader.settings.ovt.listen.iter().map(|address| ("ovt.listen", *address));
+    let listen: Vec<(&str, SocketAddr)> = http.chain(ovt).collect();
     let pairs = listen.iter().enumerate().flat_map(|(n, one)| listen[n + 1..].iter().map(move |other| (one, other)));
-    let Some((one, other)) = pairs.into_iter().find(|(one, other)| collide(one, other)) else { return };
+    let Some(((key, one), (_, other))) = pairs.into_iter().find(|(one, other)| collide(&one.1, &other.1)) else {
+        return;
+    };
     let (wrong, right) = if one == other {
         (format!("\"{one}\" is there twice"), String::from("write each address once"))
     } else {
-        let wider = if covers(one, other) { one } else { other };
         (
             format!("\"{one}\" and \"{other}\" cannot both be listened on: the system refuses the second"),
-            format!("\"{wider}\" is enough: clients of the other one reach it too"),
+            String::from("leave out the narrower one, or take another port"),
         )
     };
-    reader.conflict(&["http.listen"], wrong, right);
+    reader.conflict(&[key], wrong, right);
 }
 
 fn collide(one: &SocketAddr, other: &SocketAddr) -> bool {
