@@ -677,6 +677,13 @@ pub enum Note {
         /// The channel.
         channel: ChannelId,
     },
+    /// An address sends more requests than it may.
+    RateLimited {
+        /// The address, or the network, that counts as one.
+        peer: String,
+        /// How many of its requests were refused since that was last said.
+        refused: u64,
+    },
     /// There are as many connections as there may be; said once until there is room again.
     ConnectionsFull {
         /// How many there may be.

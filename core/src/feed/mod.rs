@@ -65,6 +65,7 @@ enum Wake {
     Flush(FeedId),
     Cut(FeedId),
     Hold(FeedId, RequestId),
+    Release(FeedId),
 }
 
 #[derive(Debug)]
@@ -72,6 +73,8 @@ struct Feed {
     ring: Ring,
     last_push: Option<Time>,
     writer: Option<Writer>,
+    /// When it is next looked at whether the ring is of use to anybody; `NEVER` while it is empty or watched.
+    release: Time,
     /// Whoever ever watched. Apart and only where there was one: a chunk of a feed that nobody watches passes by in two lines
     /// of cache.
     audience: Option<Box<Audience>>,
@@ -192,8 +195,14 @@ impl Feeds {
 
     /// Makes a feed. It lasts as long as this does.
     pub fn open(&mut self) -> FeedId {
-        let segments = Box::default();
-        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None, writer: None, segments })
+        self.feeds.insert(Feed {
+            ring: Ring::new(),
+            last_push: None,
+            audience: None,
+            writer: None,
+            segments: Box::default(),
+            release: Time::NEVER,
+        })
     }
 
     /// From here on `writer` alone may write into the feed.
@@ -241,6 +250,9 @@ impl Feeds {
             }
         }
         let Some(feed) = self.feeds.get_mut(id) else { return };
+        if feed.release == Time::NEVER && feed.viewers() == 0 {
+            self.timers.set(Wake::Release(id), &mut feed.release, now + self.settings.idle);
+        }
         let Some(audience) = &mut feed.audience else { return };
         let begin = if random_access { mem::take(&mut audience.waiting) } else { BTreeSet::new() };
         for &viewer in &begin {
@@ -332,6 +344,7 @@ impl Feeds {
         feed.ring.clear();
         feed.segments.clear();
         feed.last_push = None;
+        self.timers.set(Wake::Release(id), &mut feed.release, Time::NEVER);
     }
 
     /// How many viewers a feed has.
@@ -357,6 +370,7 @@ impl Feeds {
                 }
                 Wake::Cut(id) => self.overdue(now, id, out),
                 Wake::Hold(feed, request) => self.give_up(feed, request, out),
+                Wake::Release(id) => self.let_go(now, id),
             }
         }
     }
@@ -483,6 +497,23 @@ impl Feeds {
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);
     }
 
+    /// Lets go of a stream that nobody sends and nobody watches: nobody could start in it any more.
+    fn let_go(&mut self, now: Time, id: FeedId) {
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        feed.release = Time::NEVER;
+        if feed.viewers() > 0 {
+            return;
+        }
+        let left = feed.audience.as_ref().and_then(|audience| audience.left);
+        let Some(used) = feed.last_push.max(left) else { return };
+        if used + self.settings.idle > now {
+            self.timers.set(Wake::Release(id), &mut feed.release, used + self.settings.idle);
+        } else {
+            feed.ring.clear();
+            feed.segments.clear();
+        }
+    }
+
     fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
         self.refuse_held(id, reason, out);
         let Some(viewer) = self.remove(now, id, reason) else { return };
@@ -515,6 +546,13 @@ impl Feeds {
         }
         audience.ends.0[reason as usize] += 1;
         audience.left = Some(now);
+        if let Some(feed) = self.feeds.get_mut(viewer.feed)
+            && feed.release == Time::NEVER
+            && feed.viewers() == 0
+            && feed.ring.span() > 0
+        {
+            self.timers.set(Wake::Release(viewer.feed), &mut feed.release, now + self.settings.idle);
+        }
         Some(viewer)
     }
 }

@@ -14,6 +14,7 @@
 //! | `mailbox` | how do media threads reach the loop? |
 //! | `restart` | how does libnice restart ICE? |
 //! | `credentials` | with which username fragment and password? |
+//! | `log` | where does what the libraries say go? |
 //! | `elements` | is every element there, and where does Debian keep it? |
 
 mod branch;
@@ -22,6 +23,7 @@ mod credentials;
 mod elements;
 mod evidence;
 mod fault;
+mod log;
 mod mailbox;
 mod restart;
 mod session;
@@ -154,7 +156,11 @@ pub struct Sessions {
     sources: HashMap<SourceId, Source>,
     inbox: Inbox,
     outbox: Outbox,
+    descriptors: usize,
 }
+
+/// Descriptors of one session on a machine with one address, where `/proc` does not say how many it opens.
+const DESCRIPTORS: usize = 7;
 
 impl Sessions {
     /// Starts GStreamer, checks that everything needed is installed, and negotiates one session with nobody, since the first of a
@@ -163,6 +169,7 @@ impl Sessions {
     /// # Errors
     /// [`GstError`]
     pub fn new(options: Options) -> Result<Sessions, GstError> {
+        log::listen();
         gstreamer::init().map_err(|error| GstError::Init(error.to_string()))?;
         let audio = elements::load(options.audio)?;
         let clock = gstreamer::SystemClock::obtain();
@@ -178,7 +185,14 @@ impl Sessions {
             turn: Vec::new(),
             audio,
         };
-        let mut sessions = Sessions { shared, sessions: HashMap::new(), sources: HashMap::new(), inbox, outbox };
+        let mut sessions = Sessions {
+            shared,
+            sessions: HashMap::new(),
+            sources: HashMap::new(),
+            inbox,
+            outbox,
+            descriptors: DESCRIPTORS,
+        };
         sessions.warm_up()?;
         if options.stun.is_some() || !options.turn.is_empty() {
             sessions.try_servers(options.stun, options.turn)?;
@@ -192,6 +206,11 @@ impl Sessions {
             AudioChain::Aac { .. } => crate::ts::AudioCodec::Aac,
             AudioChain::Opus => crate::ts::AudioCodec::Opus,
         }
+    }
+
+    /// How many descriptors one session opens here: it depends on the addresses of the host, and on its TURN servers.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
     }
 
     /// Carries out one command. Does not block; what comes of it is in [`Sessions::poll`], then or later.
@@ -328,7 +347,7 @@ impl Sessions {
             activity: Arc::new(Activity::default()),
             settings: SessionSettings { jitter: Duration::from_millis(200), max_video_bitrate: 4_000_000 },
         });
-        let mut took = None;
+        let (mut took, mut open) = (None, None);
         loop {
             let left = WARM_UP.saturating_sub(started.elapsed());
             let post = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp("it took too long".into()))?;
@@ -336,12 +355,17 @@ impl Sessions {
             match self.signal(id, signal) {
                 Some(MediaEvent::Answered { .. }) => {
                     took = Some(started.elapsed());
+                    open = open_descriptors();
                     self.command(MediaCommand::Finish { session });
                 }
                 Some(MediaEvent::Failed { why, .. }) => return Err(GstError::WarmUp(why)),
                 Some(MediaEvent::Gone { .. }) => break,
                 _ => {}
             }
+        }
+        // From what there is after it, since the first session opens what stays open.
+        if let (Some(during), Some(after)) = (open, open_descriptors()) {
+            self.descriptors = during.saturating_sub(after).max(DESCRIPTORS);
         }
         // The bell rang for nobody: the loop that it is to wake finds nothing.
         while self.inbox.next().is_some() {}
@@ -359,6 +383,10 @@ impl Sessions {
         }
         Ok(())
     }
+}
+
+fn open_descriptors() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }
 
 fn nanos(span: Duration) -> i64 {
@@ -388,7 +416,8 @@ mod tests {
             turn: Vec::new(),
             audio: AudioChain::Opus,
         };
-        Sessions { shared, sessions: HashMap::new(), sources: HashMap::new(), inbox, outbox }
+        let (sessions, sources) = (HashMap::new(), HashMap::new());
+        Sessions { shared, sessions, sources, inbox, outbox, descriptors: DESCRIPTORS }
     }
 
     fn everything(media: &Sessions, source: SourceId) {

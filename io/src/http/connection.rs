@@ -31,6 +31,8 @@ impl Default for Limits {
 /// all it has and then reads gets its answer.
 const DISCARDED: usize = 256 * 1024;
 
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Up to this size content is copied behind its head: one write, one packet.
 const COPIED: usize = 16 * 1024;
 
@@ -285,9 +287,18 @@ impl Connection {
             Framing::Chunked(_) => true,
         };
         if expects_continue && comes {
-            self.head.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.head.extend_from_slice(CONTINUE);
         }
         self.reading = Reading::Body { framing, allowed: max };
+    }
+
+    /// Makes a peer that said it sends nothing more show whether it still reads: one that is gone meets the interim answer with
+    /// a reset, any other skips it (RFC 9110 §15.2.1). Does nothing where no interim answer may come: before HTTP/1.1, or
+    /// unless an answer is due.
+    pub fn probe(&mut self) {
+        if self.answer == Answer::Due && self.version == Version::Http11 && self.output().is_empty() {
+            self.head.extend_from_slice(CONTINUE);
+        }
     }
 
     /// Answers the present request, or the [`Fault`] in its place. If its content was not read to its end, the connection

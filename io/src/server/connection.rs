@@ -31,8 +31,10 @@ pub(super) enum Work {
     None,
     /// A request's body.
     Reading(Box<Body>),
-    /// For the core to answer.
-    Waiting(RequestId),
+    /// For the core to let a publisher in.
+    Offering(RequestId),
+    /// For the core to let a viewer in.
+    Joining(RequestId),
     /// For ICE to be restarted.
     Restarting(SessionId),
     /// A live feed.
@@ -67,7 +69,7 @@ impl Connection {
     pub fn deadline(&mut self, now: Time, limits: &Limits) -> Time {
         if let Some(edge) = &self.edge {
             return match self.work {
-                Work::Waiting(_) => Time::NEVER,
+                Work::Joining(_) => Time::NEVER,
                 Work::Watching(_) => edge.patience().unwrap_or(Time::NEVER),
                 _ => edge.acted + limits.head_timeout,
             };
@@ -77,10 +79,10 @@ impl Connection {
             (self.phase, self.since) = (phase, now);
         }
         if !self.http.output().is_empty() {
-            return self.progress + limits.write_timeout;
+            return self.since.max(self.progress) + limits.write_timeout;
         }
         match (&self.work, phase) {
-            (Work::Waiting(_) | Work::Watching(_), _) => Time::NEVER,
+            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_), _) => Time::NEVER,
             (Work::Restarting(_), _) => self.since + limits.body_timeout,
             // Before the first request a TLS handshake may still be under way.
             (_, Phase::Idle) if !self.served => self.since + limits.head_timeout,

@@ -27,7 +27,7 @@ use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, Reques
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
-use crate::http::{Date, Event, Phase, Response};
+use crate::http::{Date, Event, Phase, Response, Status};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
 pub(crate) use call::Call;
@@ -177,6 +177,11 @@ impl Server {
         &self.counts
     }
 
+    /// How many requests were answered with 429.
+    pub fn rate_limited(&self) -> u64 {
+        self.rate.refused()
+    }
+
     /// Whether the program is about to end.
     pub fn is_draining(&self) -> bool {
         self.draining
@@ -234,10 +239,17 @@ impl Server {
             return self.close(now, id);
         }
         connection.http.eof();
-        // A client that closes its side of a connection that waits or watches has gone: players and publishers don't
-        // half-close, and a place must not be kept for one that cannot be told from a dead one.
-        if matches!(connection.work, Work::Waiting(_) | Work::Watching(_)) {
-            return self.close(now, id);
+        match connection.work {
+            // A player that closes its side has gone: players don't half-close, and a live stream ends by nothing else.
+            Work::Joining(_) | Work::Watching(_) => return self.close(now, id),
+            // A publisher may: its request is complete, and an answer follows (RFC 9112 §9.6). But no place must be kept for
+            // one that is gone, which looks the same until something is written to it.
+            Work::Offering(_) => {
+                connection.http.probe();
+                connection.progress = now;
+                self.actions.push_back(Action::Write(id));
+            }
+            Work::None | Work::Reading(_) | Work::Restarting(_) | Work::Fetching(_) => {}
         }
         self.serve(now, id);
     }
@@ -392,16 +404,22 @@ impl Server {
         for id in all {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.http.drain();
-                if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
-                    connection.work = Work::None;
-                    connection.http.give_up();
-                    self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
-                }
             }
+            self.refuse_rest(now, id);
             self.settle(now, id);
         }
         while let Some(note) = self.refusals.due(Time::NEVER) {
             self.actions.push_back(Action::Note(note));
+        }
+    }
+
+    /// While everybody ends, a request that has not come in whole is refused.
+    fn refuse_rest(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id).filter(|_| self.draining) else { return };
+        if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
+            connection.work = Work::None;
+            connection.http.give_up();
+            self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
         }
     }
 
@@ -429,7 +447,7 @@ impl Server {
         self.timers.set(id, &mut connection.armed, Time::NEVER);
         self.crowd.leave(connection.peer.ip());
         match connection.work {
-            Work::Waiting(request) => {
+            Work::Offering(request) | Work::Joining(request) => {
                 self.requests.remove(&request);
                 self.publishers.forget_offer(request);
                 self.polls.forget(request);
@@ -470,6 +488,7 @@ impl Server {
                 }
             }
         }
+        self.refuse_rest(now, id);
         self.pump(now);
         self.settle(now, id);
     }
@@ -537,9 +556,11 @@ impl Server {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::Waiting(request);
+            let input = input(request);
+            connection.work =
+                if matches!(input, Input::Offer { .. }) { Work::Offering(request) } else { Work::Joining(request) };
             self.requests.insert(request, id);
-            self.inbox.push_back(input(request));
+            self.inbox.push_back(input);
         }
         self.rearm(now, id);
         request
@@ -594,6 +615,17 @@ impl Server {
 
     /// Tells people, but not of every refusal.
     fn tell(&mut self, now: Time, note: Note) {
+        let note = match note {
+            Note::OfferRefused { endpoint, reason: RefuseReason::NegotiationFailed, waited } => {
+                let status = Status::UNPROCESSABLE_CONTENT.code();
+                let reason = RefuseReason::NegotiationFailed;
+                match self.publishers.take_why() {
+                    Some(why) => Note::RequestRefused { endpoint, status, why },
+                    None => Note::OfferRefused { endpoint, reason, waited },
+                }
+            }
+            note => note,
+        };
         self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
     }
 

@@ -59,6 +59,8 @@ pub struct Publishers {
     offers: BTreeMap<RequestId, Box<Offer>>,
     /// Why the offer that is being refused could not be negotiated.
     fault: Option<(RequestId, String)>,
+    /// The same for the log, which tells of it a moment later.
+    why: Option<String>,
     muxers: BTreeMap<FeedId, Muxer>,
     /// URLs of sessions that ended lately, oldest first, so that a publisher can be told why.
     ended: VecDeque<(String, EndReason)>,
@@ -77,6 +79,11 @@ impl Publishers {
     /// Whether nothing of any session is left.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+
+    /// Sessions, those that are being taken down among them, and offers that may become one.
+    pub(crate) fn claims(&self) -> usize {
+        self.sessions.len() + self.offers.len()
     }
 
     /// The session of an id.
@@ -113,6 +120,11 @@ impl Publishers {
 
     pub(super) fn take_fault(&mut self, request: RequestId) -> Option<String> {
         self.fault.take_if(|(refused, _)| *refused == request).map(|(_, why)| why)
+    }
+
+    /// Why the offer could not be negotiated of which the core now tells.
+    pub(super) fn take_why(&mut self) -> Option<String> {
+        self.why.take()
     }
 
     /// When [`Publishers::stuck`] has something.
@@ -236,6 +248,7 @@ impl Server {
                 self.decide(now, Input::Answered { session });
             }
             MediaEvent::Failed { session, why } => {
+                self.publishers.why = Some(why.clone());
                 let publisher = self.publishers.sessions.get(&session);
                 self.publishers.fault = publisher.and_then(|publisher| publisher.request).map(|request| (request, why));
                 self.decide(now, Input::End { session, reason: EndReason::NegotiationFailed });
