@@ -35,12 +35,13 @@ pub(super) fn files(reader: &mut Reader<'_>) {
 }
 
 fn certificates(reader: &mut Reader<'_>) {
-    let Some(tls) = reader.settings.http.tls.clone() else { return };
-    for (key, path) in [("http.tls.cert", &tls.cert), ("http.tls.key", &tls.key)] {
+    let tls = reader.settings.http.tls.clone().unwrap_or_default();
+    let authorities = reader.settings.authorities.clone();
+    for (key, path) in [("http.tls.cert", tls.cert), ("http.tls.key", tls.key), ("origins.authorities", authorities)] {
         if path.as_os_str().is_empty() {
             continue;
         }
-        if let Err(error) = readable(path) {
+        if let Err(error) = readable(&path) {
             let wrong = format!("\"{}\" cannot be read: {error}", path.display());
             reader.conflict(&[key], wrong, String::from("name a PEM file that this user may read"));
         }
@@ -56,12 +57,12 @@ fn readable(path: &Path) -> io::Result<()> {
 }
 
 fn listeners(reader: &mut Reader<'_>) {
-    let mut listen = reader.settings.http.listen.clone();
+    let mut listen = [&reader.settings.http.listen[..], &reader.settings.ovt.listen].concat();
     listen.retain(|listener| listener.port() != 0);
     listen.sort();
     if let Some(twice) = listen.windows(2).find(|pair| pair[0] == pair[1]) {
         let wrong = format!("\"{}\" is there twice", twice[0]);
-        reader.conflict(&["http.listen"], wrong, String::from("write each address once"));
+        reader.conflict(&["ovt.listen", "http.listen"], wrong, String::from("write each address once"));
     }
 }
 
