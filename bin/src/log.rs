@@ -8,7 +8,6 @@ mod writer;
 
 use std::io::{IsTerminal, stderr};
 
-use holdfast_core::config::Config;
 use holdfast_core::input::Note;
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
@@ -17,7 +16,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry};
 
-use crate::config::{self, Format};
+use crate::config::{self, Format, Settings};
 use note::{Told, tell};
 use writer::Writer;
 
@@ -39,9 +38,9 @@ impl Log {
 
 /// Writes down what happened, with the names of the configuration. A sentence stands for itself; programs get its parts as
 /// well.
-pub fn note(format: Format, config: &Config, note: &Note) {
-    let Told { level, sentence, endpoint, slot, session, reason, viewer } = tell(note, config);
-    if format == Format::Text {
+pub fn note(settings: &Settings, note: &Note) {
+    let Told { level, sentence, endpoint, slot, channel, source, session, reason, viewer } = tell(note, settings);
+    if settings.log.format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
             tracing::Level::WARN => warn!("{sentence}"),
@@ -52,11 +51,11 @@ pub fn note(format: Format, config: &Config, note: &Note) {
     }
     let (session, viewer) = (session.map(field::display), viewer.map(field::display));
     match level {
-        tracing::Level::ERROR => error!(endpoint, slot, session, reason, viewer, "{sentence}"),
-        tracing::Level::WARN => warn!(endpoint, slot, session, reason, viewer, "{sentence}"),
-        tracing::Level::INFO => info!(endpoint, slot, session, reason, viewer, "{sentence}"),
-        tracing::Level::DEBUG => debug!(endpoint, slot, session, reason, viewer, "{sentence}"),
-        tracing::Level::TRACE => trace!(endpoint, slot, session, reason, viewer, "{sentence}"),
+        tracing::Level::ERROR => error!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
+        tracing::Level::WARN => warn!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
+        tracing::Level::INFO => info!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
+        tracing::Level::DEBUG => debug!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
+        tracing::Level::TRACE => trace!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
     }
 }
 
@@ -128,7 +127,8 @@ mod tests {
     }
 
     fn told(format: Format) {
-        super::note(format, &crate::config::Settings::default().core, &displaced());
+        let log = config::Log { format, ..config::Log::default() };
+        super::note(&Settings { log, ..Settings::default() }, &displaced());
     }
 
     const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \
@@ -154,7 +154,7 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert!(!text.contains("viewer"), "what a note is not about is left out: {text}");
+        assert!(!text.contains("viewer") && !text.contains("channel"), "what a note is not about is left out: {text}");
         assert_eq!(text.lines().count(), 1);
     }
 

@@ -9,10 +9,12 @@
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
-//! | [`ts`] | how do access units become MPEG-TS? |
+//! | [`ts`] | how do access units become MPEG-TS, and how do other people's streams become ours? |
+//! | [`codec`] | what does coded media say of itself? |
 //! | [`gst`] | how does a WHIP session get its media? |
 //! | [`net`] | which socket is ready? |
 
+pub mod codec;
 pub mod http;
 pub mod media;
 pub mod origin;

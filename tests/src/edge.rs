@@ -1,7 +1,7 @@
 //! The program under test, started on a free port with a configuration of the test's own.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,22 @@ impl Edge {
         Edge::run(file)
     }
 
+    /// As [`Edge::start`], where `launch` runs the program (given its path).
+    ///
+    /// # Panics
+    /// When it does not listen within 20 s.
+    pub fn start_by(configuration: &str, launch: impl FnOnce(&Path) -> Command) -> Edge {
+        let file = prepared::scratch("edge.toml");
+        std::fs::write(&file, configuration).expect("the temporary folder can be written");
+        Edge::run_by(file, launch)
+    }
+
     fn run(file: PathBuf) -> Edge {
-        let mut command = Command::new(prepared::holdfast());
+        Edge::run_by(file, |program| Command::new(program))
+    }
+
+    fn run_by(file: PathBuf, launch: impl FnOnce(&Path) -> Command) -> Edge {
+        let mut command = launch(prepared::holdfast());
         command.arg("run").arg(&file);
         // What the caller's environment says of the edge would be on top of the test's file.
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HOLDFAST_")) {
@@ -131,6 +145,28 @@ impl Edge {
         let took = start.elapsed();
         *self = again;
         took
+    }
+
+    /// SIGSTOP: it does nothing more, and its connections stand.
+    pub fn freeze(&self) {
+        self.process.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub fn thaw(&self) {
+        self.process.signal(Signal::CONT);
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) {
+        self.process.kill();
+    }
+
+    /// The channel of this name, as the status shows it; `Null` if there is none.
+    pub fn channel(&self, name: &str) -> Value {
+        let status = self.status();
+        let channels = status["channels"].as_array().cloned().unwrap_or_default();
+        channels.into_iter().find(|own| own["name"] == name).unwrap_or(Value::Null)
     }
 
     /// SIGTERM; how it ended and how long that took.

@@ -7,8 +7,9 @@
 //! * [`offer`]: SDP offers and fragments nobody stands behind
 //! * [`publisher`]: aiortc, GStreamer's WHIP elements, FFmpeg's WHIP muxer
 //! * [`browser`]: headless Chromium, driven over DevTools
+//! * [`origin`]: the live stream of an encoder over HTTP, which falls silent and comes back as a test wants
 //! * [`viewer`]: a socket that reads a live stream, ffprobe, ffmpeg
-//! * [`network`]: a namespace with two ways to the edge
+//! * [`network`]: a namespace with two ways to the edge, and one that is cut off from it
 //! * [`process`]: child processes that report by lines of JSON
 //! * [`prepared`]: what `tests/run` has put where
 
@@ -20,6 +21,7 @@ pub mod edge;
 pub mod http;
 pub mod network;
 pub mod offer;
+pub mod origin;
 pub mod prepared;
 pub mod process;
 pub mod publisher;

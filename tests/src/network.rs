@@ -115,3 +115,78 @@ fn run(command: &mut Command) {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{command:?}: {said}(network namespaces need root: sudo tests/run)");
 }
+
+/// A namespace for an origin, with one link to the edge outside, which fails as the test wants it to.
+pub struct Apart {
+    name: String,
+}
+
+impl Apart {
+    /// The address inside.
+    pub const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 214, 9, 2);
+    const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 214, 9, 1);
+
+    /// Makes the namespace, with its link up.
+    ///
+    /// # Panics
+    /// Without the right to make namespaces.
+    pub fn new() -> Apart {
+        let apart = Apart { name: format!("hf{}o", std::process::id()) };
+        let name = &apart.name;
+        ip(&format!("netns add {name}"));
+        ip(&format!("-n {name} link set lo up"));
+        ip(&format!("link add {name} type veth peer name way netns {name}"));
+        ip(&format!("addr add {}/24 dev {name}", Apart::OUTSIDE));
+        ip(&format!("link set {name} up"));
+        ip(&format!("-n {name} addr add {}/24 dev way", Apart::INSIDE));
+        ip(&format!("-n {name} link set way up"));
+        apart
+    }
+
+    /// Takes the link down, or up again.
+    pub fn link(&self, state: Link) {
+        let state = if state == Link::Up { "up" } else { "down" };
+        ip(&format!("-n {} link set way {state}", self.name));
+    }
+
+    /// Packets of both directions vanish without a word, or arrive again.
+    pub fn packets(&self, state: Link) {
+        let name = &self.name;
+        if state == Link::Down {
+            // To an address on the link that nobody has.
+            ip(&format!("neigh replace {} lladdr 02:00:00:00:00:01 dev {name} nud permanent", Apart::INSIDE));
+            ip(&format!("-n {name} neigh replace {} lladdr 02:00:00:00:00:01 dev way nud permanent", Apart::OUTSIDE));
+        } else {
+            ip(&format!("neigh del {} dev {name}", Apart::INSIDE));
+            ip(&format!("-n {name} neigh del {} dev way", Apart::OUTSIDE));
+        }
+    }
+
+    /// A command that runs `program` inside.
+    pub fn inside(&self, program: &std::path::Path) -> Command {
+        let mut command = exec(&self.name);
+        command.arg(program);
+        command
+    }
+}
+
+/// Whether something gets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Link {
+    /// It does.
+    Up,
+    /// It does not.
+    Down,
+}
+
+impl Default for Apart {
+    fn default() -> Apart {
+        Apart::new()
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+    }
+}

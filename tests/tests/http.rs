@@ -260,6 +260,40 @@ fn one_of_two_waiting_clients_wins_and_one_that_hangs_up_leaves_nothing() {
     assert_eq!(edge.status()["endpoints"][0]["waiting"], 0);
 }
 
+/// One address cannot take every place, and is told nothing: its connections beyond the limit just close.
+#[test]
+fn connections_are_limited_by_address() {
+    let _turn = turn();
+    let edge = Edge::start("[http.limits]\nconnections_per_address = 3\n[[endpoint]]\nname = \"live\"\n");
+    let mut held: Vec<Connection> = (0..3).map(|_| Connection::open(edge.address())).collect();
+    for connection in &mut held {
+        connection.send(&Request::new("GET", "/healthz"));
+        assert_eq!(connection.response(false).map(|answer| answer.status), Ok(200));
+    }
+    let mut beyond = Connection::open(edge.address());
+    assert!(beyond.closed_within(Duration::from_secs(5)).is_some());
+    held[0].send(&Request::new("GET", "/metrics"));
+    let metrics = held[0].response(false).expect("metrics").text();
+    let series = "holdfast_http_connections_turned_away_total{limit=\"connections_per_address\"}";
+    let counted = metrics.lines().find_map(|line| line.strip_prefix(series)?.trim().parse::<u64>().ok());
+    assert!(counted >= Some(1), "{metrics}");
+}
+
+/// The ingest page of an endpoint that is not there says so when it is opened.
+#[test]
+fn the_page_of_an_unknown_endpoint_is_not_there() {
+    let _turn = turn();
+    let edge = Edge::plain();
+    assert_eq!(edge.get("/publish/live").status, 200);
+    let answer = edge.get("/publish/nobody");
+    assert_eq!((answer.status, answer.must("Content-Type")), (404, "text/html; charset=utf-8"));
+    assert!(
+        answer.text().contains("“nobody”") && answer.text().contains("href=\"/publish/live\""),
+        "{}",
+        answer.text()
+    );
+}
+
 /// What `promtool` says of the metrics while there is something to measure.
 #[test]
 fn metrics_are_as_prometheus_wants_them() {
@@ -290,7 +324,8 @@ fn metrics_are_as_prometheus_wants_them() {
     assert!(output.status.success() && said.trim().is_empty(), "promtool: {said}\n{text}");
 }
 
-/// SIGTERM: bodies are finished, publishers told, nobody new let in, and it is over within five seconds.
+/// SIGTERM: streams are ended, publishers told, nobody new let in, nobody who is slow waited for, and it is over within five
+/// seconds.
 #[test]
 fn it_drains_within_five_seconds() {
     let _turn = turn();
@@ -302,6 +337,12 @@ fn it_drains_within_five_seconds() {
     let mut newcomer = Connection::open(edge.address());
     newcomer.send(&Request::new("GET", "/healthz"));
     assert_eq!(newcomer.response(false).map(|answer| answer.status), Ok(200));
+    let mut slow = Connection::open(edge.address());
+    slow.raw(
+        b"POST /whip/other HTTP/1.1\r\nHost: edge\r\nContent-Type: application/sdp\r\nContent-Length: 100\r\n\
+          Expect: 100-continue\r\n\r\n",
+    );
+    assert_eq!(slow.head().map(|answer| answer.status), Ok(100));
 
     let start = Instant::now();
     edge.ask_to_end();
@@ -310,6 +351,8 @@ fn it_drains_within_five_seconds() {
         Ok(answer) => assert_eq!((answer.status, answer.reason().as_str()), (503, "draining"), "{answer:?}"),
         Err(error) => assert_eq!(error, NoAnswer::Closed),
     }
+    let refused = slow.response(false).expect("an answer in place of the rest of the request");
+    assert_eq!((refused.status, refused.reason().as_str()), (503, "draining"), "{refused:?}");
     let status = edge.wait(Duration::from_secs(10));
     let took = start.elapsed();
     assert!(status.success(), "{status}");

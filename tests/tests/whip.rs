@@ -217,3 +217,15 @@ fn a_wrong_patch_does_not_disturb_what_flows() {
     std::thread::sleep(Duration::from_millis(500));
     assert!(edge.session("live")["audio"]["packets"].as_u64() > before);
 }
+
+/// What passes for an offer here and not for webrtcbin is refused with its words, and its slot is free again.
+#[test]
+fn an_offer_that_cannot_be_negotiated_is_refused() {
+    let _turn = turn();
+    let edge = Edge::plain();
+    let odd = offer::plain().replacen("a=mid:1", "a=mid:1\r\na=mid:1", 1);
+    let answer = Request::offer("/whip/live", &odd).send(edge.address());
+    assert_eq!((answer.status, answer.reason().as_str()), (422, "negotiation-failed"), "{}", answer.text());
+    assert!(answer.text().contains("refuses section"), "{}", answer.text());
+    drop(Session::open(&edge));
+}

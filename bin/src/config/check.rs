@@ -1,16 +1,20 @@
 //! Whether values go together.
 
+mod channels;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
+use holdfast_core::config::Config;
+
 use super::Settings;
 use super::reader::Reader;
 use super::value::show_span;
 
-/// Slots of all endpoints together; each costs a feed.
-const MOST_SLOTS: u64 = 4096;
+/// Slots of all endpoints and channels together; each costs a feed.
+const MOST_FEEDS: u64 = 4096;
 /// What all feeds together may keep.
 const MOST_BUFFERED: u64 = 64 << 30;
 
@@ -20,17 +24,24 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     tls(reader);
     ice_servers(reader);
     endpoints(reader);
-    slots(reader);
+    channels::settings(reader);
+    feeds(reader);
 }
 
 /// Checks that look at the files that settings name.
 pub(super) fn files(reader: &mut Reader<'_>) {
-    let Some(tls) = reader.settings.http.tls.clone() else { return };
-    for (key, path) in [("http.tls.cert", &tls.cert), ("http.tls.key", &tls.key)] {
+    certificates(reader);
+    channels::files(reader);
+}
+
+fn certificates(reader: &mut Reader<'_>) {
+    let tls = reader.settings.http.tls.clone().unwrap_or_default();
+    let authorities = reader.settings.authorities.clone();
+    for (key, path) in [("http.tls.cert", tls.cert), ("http.tls.key", tls.key), ("origins.authorities", authorities)] {
         if path.as_os_str().is_empty() {
             continue;
         }
-        if let Err(error) = readable(path) {
+        if let Err(error) = readable(&path) {
             let wrong = format!("\"{}\" cannot be read: {error}", path.display());
             reader.conflict(&[key], wrong, String::from("name a PEM file that this user may read"));
         }
@@ -46,12 +57,12 @@ fn readable(path: &Path) -> io::Result<()> {
 }
 
 fn listeners(reader: &mut Reader<'_>) {
-    let mut listen = reader.settings.http.listen.clone();
+    let mut listen = [&reader.settings.http.listen[..], &reader.settings.ovt.listen].concat();
     listen.retain(|listener| listener.port() != 0);
     listen.sort();
     if let Some(twice) = listen.windows(2).find(|pair| pair[0] == pair[1]) {
         let wrong = format!("\"{}\" is there twice", twice[0]);
-        reader.conflict(&["http.listen"], wrong, String::from("write each address once"));
+        reader.conflict(&["ovt.listen", "http.listen"], wrong, String::from("write each address once"));
     }
 }
 
@@ -109,20 +120,20 @@ fn endpoints(reader: &mut Reader<'_>) {
     }
 }
 
-fn slots(reader: &mut Reader<'_>) {
-    let slots: u64 = reader.settings.core.endpoints.iter().map(|endpoint| u64::from(endpoint.slots)).sum();
-    let most = |of: &Reader<'_>| {
-        let greatest = of.settings.core.endpoints.iter().enumerate().max_by_key(|(_, endpoint)| endpoint.slots);
-        greatest.map_or_else(String::new, |(n, _)| format!("endpoint[{n}].slots"))
-    };
-    let buffered = slots.saturating_mul(reader.settings.core.live.buffer as u64);
-    if slots > MOST_SLOTS {
-        let wrong = format!("all endpoints together have {slots} slots");
-        reader.conflict(&[&most(reader), "endpoint[0]"], wrong, format!("there may be at most {MOST_SLOTS}"));
+fn feeds(reader: &mut Reader<'_>) {
+    let Config { endpoints, channels, live } = &reader.settings.core;
+    let slots: u64 = endpoints.iter().map(|endpoint| u64::from(endpoint.slots)).sum();
+    let feeds = slots + channels.len() as u64;
+    let greatest = endpoints.iter().enumerate().max_by_key(|(_, endpoint)| endpoint.slots);
+    let most = greatest.map_or_else(|| String::from("channel[0]"), |(n, _)| format!("endpoint[{n}].slots"));
+    let buffered = feeds.saturating_mul(live.buffer as u64);
+    if feeds > MOST_FEEDS {
+        let wrong = format!("endpoints and channels together have {feeds} slots");
+        reader.conflict(&[&most, "endpoint[0]"], wrong, format!("there may be at most {MOST_FEEDS}"));
     } else if buffered > MOST_BUFFERED {
-        let wrong = format!("{slots} slots with `live.buffer` each come to {} GiB", buffered >> 30);
+        let wrong = format!("{feeds} slots and channels with `live.buffer` each come to {} GiB", buffered >> 30);
         let right = format!("make it {} GiB at most", MOST_BUFFERED >> 30);
-        reader.conflict(&["live.buffer", &most(reader)], wrong, right);
+        reader.conflict(&["live.buffer", &most], wrong, right);
     }
 }
 

@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use holdfast_core::config::{Endpoint, Media, Takeover};
+use holdfast_core::config::{Channel, Endpoint, Media, Takeover};
+
+use holdfast_io::ovt::{Generation, Notify};
 
 use super::value::{
-    Address, Count, File, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Secret, Size, Span, Text,
-    Value, Words, Wrong,
+    Address, Count, File, Flag, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Retries, Secret, Size,
+    Source, Span, Text, Value, Words, Wrong,
 };
 use super::{Audio, Format, IceServer, Level, Settings};
 
@@ -51,6 +53,14 @@ pub(super) struct Section {
     pub(super) doc: &'static str,
     /// For lists.
     pub(super) rows: Option<Rows>,
+    /// The section whose keys stand in for those of the same name that are not written here; the sample shows them there.
+    pub(super) defaults: Option<&'static str>,
+}
+
+impl Section {
+    const fn table(path: &'static str, doc: &'static str) -> Section {
+        Section { path, doc, rows: None, defaults: None }
+    }
 }
 
 /// The elements of a list of tables.
@@ -69,14 +79,10 @@ pub(super) struct Rows {
 
 /// Every section, in the order of the sample.
 pub(super) static SECTIONS: &[Section] = &[
-    Section { path: "http", doc: "Where clients come in: pages, WHIP, viewers, status.", rows: None },
-    Section {
-        path: "http.tls",
-        doc: "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost.",
-        rows: None,
-    },
-    Section { path: "http.limits", doc: "What one client may take.", rows: None },
-    Section { path: "ice", doc: "How publishers' media comes in.", rows: None },
+    Section::table("http", "Where clients come in: pages, WHIP, viewers, status."),
+    Section::table("http.tls", "HTTPS instead of HTTP. Browsers give away a camera only there and on localhost."),
+    Section::table("http.limits", "What one client may take."),
+    Section::table("ice", "How publishers' media comes in."),
     Section {
         path: "ice.servers[]",
         doc: "STUN and TURN servers: offered to clients, and used by us. Not needed where clients can reach us.",
@@ -93,11 +99,17 @@ pub(super) static SECTIONS: &[Section] = &[
                 });
             },
         }),
+        defaults: None,
     },
-    Section { path: "media", doc: "What becomes of the media.", rows: None },
-    Section { path: "live", doc: "How live feeds are kept for their viewers.", rows: None },
-    Section { path: "api", doc: "Reading /api/status and /metrics, and ending sessions by hand.", rows: None },
-    Section { path: "log", doc: "The log, on standard error.", rows: None },
+    Section::table(
+        "ovt",
+        "Serving slots and channels to edges over OVT: OvenMediaEngine's, and other Holdfasts. It knows no access control.",
+    ),
+    Section::table("origins", "Fetching channels from elsewhere."),
+    Section::table("media", "What becomes of the media."),
+    Section::table("live", "How live feeds are kept for their viewers."),
+    Section::table("api", "Reading /api/status and /metrics, and ending sessions by hand."),
+    Section::table("log", "The log, on standard error."),
     Section {
         path: "endpoint[]",
         doc: "Where publishers come in: /whip/NAME, watched at /live/NAME.ts. As many as wanted; the first one written here\n\
@@ -109,8 +121,35 @@ pub(super) static SECTIONS: &[Section] = &[
             push: |s| s.core.endpoints.push(Endpoint::default()),
             example: |s| s.core.endpoints.push(Endpoint::default()),
         }),
+        defaults: None,
+    },
+    Section::table(
+        CHANNEL_DEFAULTS,
+        "How channels are pulled from their origins. Each key may stand under a [[channel]] too, where it is about that one.",
+    ),
+    Section {
+        path: "channel[]",
+        doc: "Streams that are pulled from origins when somebody watches /live/NAME.ts. As many as wanted; the first one\n\
+              written here takes the place of the default one, and `channel = []` at the top of the file leaves none.",
+        rows: Some(Rows {
+            most: 1000,
+            len: |s| s.core.channels.len(),
+            clear: |s| {
+                s.core.channels.clear();
+                s.origins.clear();
+            },
+            push: |s| {
+                s.core.channels.push(Channel::default());
+                s.origins.push(Vec::new());
+            },
+            example: |_| {},
+        }),
+        defaults: Some(CHANNEL_DEFAULTS),
     },
 ];
+
+/// Where channels take what they do not say themselves.
+const CHANNEL_DEFAULTS: &str = "channel_defaults";
 
 const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -119,11 +158,30 @@ const fn ms(ms: u64) -> Duration {
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// `path, doc, field, kind;` a row.
+/// `path, doc, field, kind;` a row; behind them `field, doc, kind;` for what is in `[channel_defaults]` and in each channel.
 macro_rules! keys {
-    ($($path:literal, $doc:expr, $field:expr, $kind:expr;)*) => {
+    (
+        $($path:literal, $doc:expr, $field:expr, $kind:expr;)*
+        for channels: $($name:ident, $of_channels:expr, $kind_of_channels:expr;)*
+    ) => {
         /// Every key, section by section, in the order of the sample.
-        pub(super) static KEYS: &[Key] = &[$(Key { path: $path, doc: $doc, field: &At($field, $kind) }),*];
+        pub(super) static KEYS: &[Key] = &[
+            $(Key { path: $path, doc: $doc, field: &At($field, $kind) },)*
+            $(Key {
+                path: concat!("channel_defaults.", stringify!($name)),
+                doc: $of_channels,
+                field: &At(|s, _| &mut s.channel_defaults.$name, $kind_of_channels),
+            },)*
+            $(Key {
+                path: concat!("channel[].", stringify!($name)),
+                doc: $of_channels,
+                field: &At(|s, n| &mut s.core.channels[n].$name, $kind_of_channels),
+            },)*
+        ];
+
+        /// The names of what channels take from `[channel_defaults]`, and how.
+        pub(super) static INHERITED: &[(&str, fn(&mut Channel, &Channel))] =
+            &[$((stringify!($name), |own, defaults| own.$name = defaults.$name)),*];
     };
 }
 
@@ -164,6 +222,23 @@ keys! {
         |s, n| &mut s.ice.servers[n].username, Text;
     "ice.servers[].credential", "For TURN.",
         |s, n| &mut s.ice.servers[n].credential, Password;
+
+    "ovt.listen", "Addresses and ports, 9000 by custom. Empty: edges are not served.",
+        |s, _| &mut s.ovt.listen, List(Listener, 0, 64);
+    "ovt.generation", "Whose numbers for codecs are spoken: \"auto\" for those since 0.19, or \"0.18\" to \"0.21\".",
+        |s, _| &mut s.ovt.generation,
+        Words(&[
+            ("auto", Generation::Auto),
+            ("0.18", Generation::V18),
+            ("0.19", Generation::V19),
+            ("0.20", Generation::V20),
+            ("0.21", Generation::V21),
+        ]);
+    "ovt.notify", "Whether edges are told of new tracks: \"never\", or \"track-changed\", which ones before 0.21 take for an error.",
+        |s, _| &mut s.ovt.notify, Words(&[("never", Notify::Never), ("track-changed", Notify::TrackChanged)]);
+
+    "origins.authorities", "Certificates of authorities, PEM, trusted beside the system's. Empty: none.",
+        |s, _| &mut s.authorities, File;
 
     "media.audio", "Sound for viewers: \"aac\", \"opus\", or \"auto\": AAC where this machine has an encoder.",
         |s, _| &mut s.media.audio, Words(&[("auto", Audio::Auto), ("aac", Audio::Aac), ("opus", Audio::Opus)]);
@@ -226,4 +301,26 @@ keys! {
         |s, n| &mut s.core.endpoints[n].jitter, Span(ms(0), ms(10_000));
     "endpoint[].max_video_bitrate", "Publishers are asked not to send more.",
         |s, n| &mut s.core.endpoints[n].max_video_bitrate, Rate(50_000, 1_000_000_000);
+
+    "channel[].name", "Part of its URL, as an endpoint's; no endpoint may have the same.",
+        |s, n| &mut s.core.channels[n].name, Name;
+    "channel[].sources", "Where it comes from, the preferred first: http(s)://HOST/PATH (MPEG-TS), ovt://HOST:PORT/APP/STREAM (OvenMediaEngine),\n\
+        rtsp(s)://HOST/PATH, srt://HOST:PORT, file:///PATH (MPEG-TS, in a loop), whip:ENDPOINT/SLOT, test: (a test picture).",
+        |s, n| &mut s.origins[n], List(Source, 1, Channel::SOURCES as usize);
+
+for channels:
+    on_demand, "Pulled while somebody watches; false = always.", Flag;
+    start_timeout, "How long a viewer is held for the first media, and refused then.", Span(ms(100), HOUR);
+    connect_timeout, "How long resolving, connecting and agreeing with an origin may take together.", Span(ms(100), HOUR);
+    no_input_timeout, "An origin is silent when no media has come for this long: the next one is opened beside it.",
+        Span(ms(100), HOUR);
+    retry_backoff_max, "When all origins have failed, the pause grows from no_input_timeout to this; equal = always that.",
+        Span(ms(100), DAY);
+    retries, "How often all origins may fail after the first time before viewers are ended, or \"forever\".", Retries;
+    stable_after, "Media for this long counts as success, and is what an earlier origin must show to be returned to.",
+        Span(ms(0), HOUR);
+    failback, "Whether an earlier origin in the list is returned to.", Flag;
+    failback_interval, "Pause between two looks at an earlier origin; grows to 30s while it is not back.", Span(ms(100), DAY);
+    idle_timeout, "How long after the last viewer left the origin is left.", Span(ms(0), DAY);
+    end_grace, "How long an origin that ended in order is asked again before viewers are ended.", Span(ms(0), HOUR);
 }

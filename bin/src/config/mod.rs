@@ -16,12 +16,17 @@ mod reader;
 mod text;
 mod value;
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use holdfast_core::config::{Config, Endpoint};
+use holdfast_core::config::{Channel, Config, Endpoint};
+use holdfast_io::origin::Origin;
+use holdfast_io::ovt::{Generation, Notify};
+use holdfast_io::server::Clip;
 
 pub use fault::{Fault, Faults, Place};
 pub use holdfast_io::server::Limits;
@@ -35,12 +40,22 @@ const LARGEST_FILE: usize = 1 << 20;
 /// Everything that can be configured, read and checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// What the core decides by: endpoints and live feeds.
+    /// What the core decides by: endpoints, channels and live feeds.
     pub core: Config,
+    /// Where each channel comes from, in the order of `core.channels`.
+    pub origins: Vec<Vec<Origin>>,
+    /// What channels take where they do not say it themselves; `name` and `sources` mean nothing here.
+    pub channel_defaults: Channel,
+    /// The contents of the files that are sources, by [`Origin::label`]; [`parse`] reads none.
+    pub clips: BTreeMap<String, Arc<Clip>>,
     /// Listeners and limits of HTTP.
     pub http: Http,
     /// How publishers reach our media ports.
     pub ice: Ice,
+    /// Serving edges over OVT.
+    pub ovt: Ovt,
+    /// PEM certificates of authorities that are trusted beside the system's when a channel is fetched over TLS; empty = none.
+    pub authorities: PathBuf,
     /// What becomes of the media.
     pub media: Media,
     /// Who may ask and change what runs.
@@ -65,6 +80,17 @@ impl Http {
     pub fn is_loopback(&self) -> bool {
         self.listen.iter().all(|listener| listener.ip().is_loopback())
     }
+}
+
+/// Serving edges over OVT.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Ovt {
+    /// Addresses to listen on; none = edges are not served.
+    pub listen: Vec<SocketAddr>,
+    /// Whose numbers are spoken.
+    pub generation: Generation,
+    /// What is told unasked.
+    pub notify: Notify,
 }
 
 /// Certificate and key, both PEM.
@@ -188,12 +214,18 @@ impl Default for Http {
 }
 
 impl Default for Settings {
-    /// The embedded default: one endpoint `live`, everything on loopback.
+    /// The embedded default: one endpoint `live`, one channel `test` with the test signal, everything on loopback.
     fn default() -> Self {
+        let test = Channel { name: String::from("test"), ..Channel::default() };
         Settings {
-            core: Config { endpoints: vec![Endpoint::default()], ..Config::default() },
+            core: Config { endpoints: vec![Endpoint::default()], channels: vec![test], ..Config::default() },
+            origins: vec![vec![Origin::Test]],
+            channel_defaults: Channel::default(),
+            clips: BTreeMap::new(),
             http: Http::default(),
             ice: Ice::default(),
+            ovt: Ovt::default(),
+            authorities: PathBuf::new(),
             media: Media::default(),
             api: Api::default(),
             log: Log::default(),
@@ -230,12 +262,13 @@ impl Settings {
 pub fn parse(text: &str, file: &str) -> Result<Settings, Faults> {
     let mut reader = Reader::new(file, text)?;
     reader.document();
+    reader.complete_channels();
     check::settings(&mut reader);
     reader.finish()
 }
 
 /// Reads a configuration file (without one: the embedded default), then the environment's `HOLDFAST_…` variables, which
-/// win, and looks whether the files that are named in it can be read.
+/// win, and looks whether the files that are named in it can be read; those that are sources are.
 ///
 /// # Errors
 /// Everything that is wrong with them.
@@ -250,6 +283,7 @@ pub fn load(
     let mut reader = Reader::new(&name, &text)?;
     reader.document();
     reader.environment(variables);
+    reader.complete_channels();
     check::settings(&mut reader);
     check::files(&mut reader);
     reader.finish()

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 
+use holdfast_core::config::Channel;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::{Fault, Faults, Place, nearest, printable};
-use super::keys::{KEYS, Key, Rows, SECTIONS};
+use super::keys::{INHERITED, KEYS, Key, Rows, SECTIONS};
 use super::value::{Value, Wrong};
 use super::{LARGEST_FILE, Settings};
 
@@ -192,7 +193,34 @@ impl<'a> Reader<'a> {
             self.fault(at, &full, wrong, right);
             self.faulty.insert(path.clone());
         }
+        // What was said of its elements before is no more.
+        self.places.retain(|other, _| !other.strip_prefix(&path).is_some_and(|rest| rest.starts_with('[')));
+        for (element, offset) in value.element_offsets().enumerate() {
+            self.places.insert(format!("{path}[{element}]"), self.line(offset));
+        }
         self.places.insert(path, place);
+    }
+
+    /// Channels get what they do not say themselves, and the core learns how many sources each has.
+    pub(super) fn complete_channels(&mut self) {
+        let is_written = self.places.keys().any(|key| key.starts_with("channel["));
+        let Settings { core, origins, channel_defaults, .. } = &mut self.settings;
+        // The default channel makes room for an endpoint that somebody gave its name.
+        if !is_written {
+            let name_is_free = |channel: &Channel| core.endpoints.iter().all(|endpoint| endpoint.name != channel.name);
+            if !core.channels.iter().all(name_is_free) {
+                core.channels.clear();
+                origins.clear();
+            }
+        }
+        for (n, (channel, origins)) in core.channels.iter_mut().zip(origins).enumerate() {
+            for (name, inherit) in INHERITED {
+                if !self.places.contains_key(&format!("channel[{n}].{name}")) {
+                    inherit(channel, channel_defaults);
+                }
+            }
+            channel.sources = origins.len() as u32;
+        }
     }
 
     fn unknown_key(&mut self, place: Place, path: &str, name: &str, pattern: &str) {

@@ -9,6 +9,8 @@ use super::keys::{KEYS, SECTIONS};
 use super::reader::variable_of;
 use super::*;
 
+mod channels;
+
 const SAMPLE: &str = include_str!("../../holdfast.toml");
 
 fn faults(text: &str) -> Vec<String> {
@@ -34,6 +36,8 @@ fn nothing_is_the_embedded_default() {
     assert_eq!(settings, Settings::default());
     assert_eq!(settings.core.endpoints.len(), 1);
     assert_eq!(settings.core.endpoints[0].name, "live");
+    assert_eq!((settings.core.channels[0].name.as_str(), settings.core.channels[0].sources), ("test", 1));
+    assert_eq!(settings.origins, [[Origin::Test]]);
     assert!(settings.http.is_loopback());
     assert!(settings.warnings().is_empty());
 }
@@ -54,8 +58,19 @@ fn the_sample_is_all_comment_and_its_defaults_are_the_defaults() {
     assert_eq!(parse(&written, "f.toml").expect("reads"), Settings::default());
     // A default that is not really written out would read as the default as well.
     for key in KEYS.iter().filter(|key| !key.path.starts_with("ice.servers[]")) {
-        let name = key.path.rsplit('.').next().expect("a name");
-        assert!(written.lines().any(|line| line.starts_with(&format!("{name} = "))), "{}", key.path);
+        let (section, name) = key.path.rsplit_once('.').expect("a section");
+        let has_name = |other: &&super::keys::Key| other.path == format!("channel_defaults.{name}");
+        let section = if section == "channel[]" && KEYS.iter().any(|other| has_name(&other)) {
+            "channel_defaults"
+        } else {
+            section
+        };
+        let heading = match section.strip_suffix("[]") {
+            Some(list) => format!("[[{list}]]"),
+            None => format!("[{section}]"),
+        };
+        let mut lines = written.lines().skip_while(|line| *line != heading).take_while(|line| !line.is_empty());
+        assert!(lines.any(|line| line.starts_with(&format!("{name} = "))), "{}", key.path);
     }
 }
 
@@ -119,7 +134,7 @@ fn every_fault_is_said_with_its_line_and_key() {
         [
             r#"f.toml:4: key `http.listen[1]`: "localhost:2" is not an IP address with a port; write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#.to_owned(),
             "f.toml:6: key `http.listen_`: there is no such key; did you mean `listen`?".to_owned(),
-            "f.toml:7: key `colour`: there is no such key; known here: api, endpoint, http, ice, live, log, media".to_owned(),
+            "f.toml:7: key `colour`: there is no such key; known here: api, channel, channel_defaults, endpoint, http, ice, live, log, media, origins, ovt".to_owned(),
             "f.toml:10: key `endpoint[0].deadafter`: there is no such key; did you mean `dead_after`?".to_owned(),
             format!("f.toml:13: key `endpoint[1].dead_after`: is of type integer where text is wanted; {right}"),
             "f.toml:14: key `endpoint[1].poll`: 5ms is too short; write 10ms to 10s".to_owned(),
@@ -189,10 +204,11 @@ fn names_are_unique_also_where_they_are_left_out() {
 #[test]
 fn sums_are_bounded() {
     let many: String = (0..5).map(|n| format!("[[endpoint]]\nname = 'e{n}'\nslots = 1000\n")).collect();
-    assert!(faults(&many)[0].contains("all endpoints together have 5000 slots"));
-    let large = faults("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 65");
-    assert!(large[0].starts_with("f.toml:1: key `live.buffer`: 65 slots"), "{large:?}");
-    parse("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 64", "f.toml").expect("exactly the most");
+    assert!(faults(&many)[0].contains("endpoints and channels together have 5001 slots"));
+    let large = faults("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 64");
+    assert!(large[0].starts_with("f.toml:1: key `live.buffer`: 65 slots and channels"), "{large:?}");
+    parse("live.buffer = '1 GiB'\n[[endpoint]]\nslots = 63", "f.toml").expect("exactly the most");
+    parse("live.buffer = '1 GiB'\nchannel = []\n[[endpoint]]\nslots = 64", "f.toml").expect("exactly the most");
     let rows: String = (0..1001).map(|n| format!("[[endpoint]]\nname = 'e{n}'\n")).collect();
     assert!(faults(&rows)[0].contains("there may be at most 1000"));
     assert!(faults(&"#".repeat(LARGEST_FILE + 1))[0].contains("at most 1 MiB"));
@@ -201,6 +217,8 @@ fn sums_are_bounded() {
 #[test]
 fn listeners_certificates_and_ice_servers_are_whole() {
     assert!(faults("http.listen = ['127.0.0.1:80', '127.0.0.1:80']")[0].contains("is there twice"));
+    let shared = faults("http.listen = ['127.0.0.1:80']\novt.listen = ['127.0.0.1:80']");
+    assert!(shared[0].starts_with("f.toml:2: key `ovt.listen`: \"127.0.0.1:80\" is there twice"), "{shared:?}");
     parse("http.listen = ['127.0.0.1:0', '127.0.0.1:0']", "f.toml").expect("two ports of the system's choice");
     assert!(faults("http.tls.cert = '/a'")[0].contains("key `http.tls.cert`: stands without `http.tls.key`"));
     assert!(faults("http.tls.key = '/a'")[0].contains("key `http.tls.key`: stands without `http.tls.cert`"));
@@ -222,6 +240,8 @@ fn certificates_must_be_readable_files() {
         text.contains("HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: \"/\" cannot be read: it is not a file"),
         "{text}"
     );
+    let authorities = with(&[("HOLDFAST_ORIGINS_AUTHORITIES", "/")]).expect_err("refused").to_string();
+    assert!(authorities.contains("key `origins.authorities`: \"/\" cannot be read: it is not a file"), "{authorities}");
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let settings =
         with(&[("HOLDFAST_HTTP_TLS_CERT", file), ("HOLDFAST_HTTP_TLS_KEY", file)]).expect("both can be read");

@@ -35,8 +35,10 @@ pub fn sample() -> String {
             _ => "#",
         };
         push(&mut text, format_args!("{mark}{}", heading(section)));
-        for key in keys_of(section) {
-            push(&mut text, format_args!("# {}", key.doc));
+        for key in keys_of(section).filter(|key| !has_default(section, key)) {
+            for line in key.doc.lines() {
+                push(&mut text, format_args!("# {line}"));
+            }
             push(&mut text, format_args!("{mark}{} = {}", name_of(key.path), key.field.show(&mut settings, 0)));
         }
     }
@@ -76,6 +78,12 @@ fn heading(section: &Section) -> String {
 
 fn name_of(path: &str) -> &str {
     path.rsplit_once('.').map_or(path, |(_, name)| name)
+}
+
+/// Whether the key is shown in another section, which gives its defaults.
+fn has_default(section: &Section, key: &super::keys::Key) -> bool {
+    let of = |defaults: &str| KEYS.iter().any(|other| other.path == format!("{defaults}.{}", name_of(key.path)));
+    section.defaults.is_some_and(of)
 }
 
 fn keys_of(section: &Section) -> impl Iterator<Item = &'static super::keys::Key> {

@@ -6,8 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdfast_io::origin::Origin;
+use holdfast_io::ovt::Generation;
 use toml::Spanned;
 use toml::de::DeValue;
+use url::Url;
 
 use super::Ports;
 use super::fault::printable;
@@ -67,6 +70,15 @@ impl<'a> Value<'a> {
                 None => Err(self.is_a("a list", right)),
             },
         }
+    }
+
+    /// The elements of a list in a file, and where they stand, in bytes.
+    pub(super) fn element_offsets(self) -> impl Iterator<Item = usize> {
+        let array = match self {
+            Value::Toml(value) => value.get_ref().as_array(),
+            Value::Variable(_) => None,
+        };
+        array.into_iter().flat_map(|array| array.iter().map(|element| element.span().start))
     }
 
     fn offset(self) -> Option<usize> {
@@ -299,6 +311,97 @@ impl<V: Copy + PartialEq> Kind<V> for Words<V> {
     }
 }
 
+/// `true` or `false`.
+pub(super) struct Flag;
+
+impl Kind<bool> for Flag {
+    fn read(&self, value: Value<'_>) -> Result<bool, Wrong> {
+        let right = "write true or false";
+        match value {
+            Value::Variable("true") => Ok(true),
+            Value::Variable("false") => Ok(false),
+            Value::Variable(text) => {
+                Err(Wrong::new(format!("\"{}\" is neither true nor false", printable(text)), right))
+            }
+            Value::Toml(toml) => toml.get_ref().as_bool().ok_or_else(|| value.is_a("true or false", right)),
+        }
+    }
+
+    fn show(&self, value: &bool) -> String {
+        value.to_string()
+    }
+}
+
+/// A whole number, or "forever".
+pub(super) struct Retries;
+
+impl Kind<Option<u32>> for Retries {
+    fn read(&self, value: Value<'_>) -> Result<Option<u32>, Wrong> {
+        let right = format!("write \"forever\", or a whole number from 0 to {}", u32::MAX);
+        match value {
+            Value::Variable(text) if text != "forever" => {}
+            Value::Toml(toml) if toml.get_ref().as_str().is_none() => {}
+            text => {
+                return match text.text(&right)? {
+                    "forever" => Ok(None),
+                    other => Err(Wrong::new(format!("\"{}\" is not known here", printable(other)), right)),
+                };
+            }
+        }
+        let count = value.integer(&right)?;
+        let count = u32::try_from(count).map_err(|_| Wrong::new(format!("{count} is out of bounds"), right))?;
+        Ok(Some(count))
+    }
+
+    fn show(&self, value: &Option<u32>) -> String {
+        value.map_or_else(|| quoted("forever"), |count| count.to_string())
+    }
+}
+
+/// The URL of a source. What may be a secret in it is neither shown nor repeated in messages.
+pub(super) struct Source;
+
+impl Kind<Origin> for Source {
+    fn read(&self, value: Value<'_>) -> Result<Origin, Wrong> {
+        let right = "write the URL of a source, such as \"http://origin.example/live.ts\"";
+        let text = value.text(right)?;
+        if text.len() > 2048 {
+            return Err(Wrong::new(format!("has {} bytes", text.len()), "a URL has at most 2048"));
+        }
+        Origin::parse(text).map_err(|unusable| Wrong::new(unusable.to_string(), right))
+    }
+
+    fn show(&self, value: &Origin) -> String {
+        let starred = |url: &Url| {
+            let mut url = url.clone();
+            if !url.username().is_empty() || url.password().is_some() {
+                // A URL that has them can have others.
+                let _ = url.set_password(None).and_then(|()| url.set_username("***"));
+            }
+            if url.query().is_some() {
+                url.set_query(Some("***"));
+            }
+            url.set_fragment(None);
+            String::from(url)
+        };
+        quoted(&match value {
+            Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => starred(url),
+            Origin::Ovt { target, generation, .. } => {
+                let target = Url::parse(target).map_or_else(|_| String::from("ovt:***"), |url| starred(&url));
+                match generation {
+                    Generation::Auto => target,
+                    Generation::V18 => target + "?generation=0.18",
+                    Generation::V19 => target + "?generation=0.19",
+                    Generation::V20 => target + "?generation=0.20",
+                    Generation::V21 => target + "?generation=0.21",
+                }
+            }
+            Origin::File(path) => Url::from_file_path(path).map_or_else(|()| value.label(), String::from),
+            Origin::Test | Origin::Slot { .. } => value.label(),
+        })
+    }
+}
+
 /// A list of at least and at most so many of one kind.
 pub(super) struct List<K>(pub(super) K, pub(super) usize, pub(super) usize);
 
@@ -397,7 +500,7 @@ impl Kind<PathBuf> for File {
     }
 }
 
-/// The last part of an endpoint's path.
+/// The last part of the path of an endpoint or a channel.
 pub(super) struct Name;
 
 impl Kind<String> for Name {
@@ -501,116 +604,4 @@ impl Kind<String> for IceUrl {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn read<V, K: Kind<V>>(kind: &K, text: &str) -> Option<V> {
-        kind.read(Value::Variable(text)).ok()
-    }
-
-    const ANY: Span = Span(Duration::ZERO, Duration::MAX);
-
-    #[test]
-    fn lengths_of_time() {
-        let micros = |text| read(&ANY, text).map(|span| span.as_micros());
-        assert_eq!(micros("2s"), Some(2_000_000));
-        assert_eq!(micros("100ms"), Some(100_000));
-        assert_eq!(micros("1m30s"), Some(90_000_000));
-        assert_eq!(micros("1h 5 ms"), Some(3_600_005_000));
-        assert_eq!(micros("0s"), Some(0));
-        for bad in
-            ["", " ", "2", "s", "2 parsecs", "-2s", "1.5s", "2S", "99999999999999999999s", "18446744073709551615h"]
-        {
-            assert_eq!(micros(bad), None, "{bad}");
-        }
-        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "9ms").is_none());
-        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "1001ms").is_none());
-        assert!(read(&Span(Duration::from_millis(10), Duration::from_secs(1)), "10ms").is_some());
-    }
-
-    #[test]
-    fn sizes_and_rates() {
-        let size = |text| read::<u64, _>(&Size(0, u64::MAX), text);
-        assert_eq!(size("16MiB"), Some(16 << 20));
-        assert_eq!(size("256 KiB"), Some(256 << 10));
-        assert_eq!(size("5 MB"), Some(5_000_000));
-        assert_eq!(size("17"), Some(17));
-        assert_eq!(size("16 mib"), None);
-        assert_eq!(size("99999999999 GiB"), None);
-        let rate = |text| read::<u64, _>(&Rate(0, u64::MAX), text);
-        assert_eq!(rate("4M"), Some(4_000_000));
-        assert_eq!(rate("4 Mbit/s"), Some(4_000_000));
-        assert_eq!(rate("800k"), Some(800_000));
-        assert_eq!(rate("1.5M"), None);
-        assert_eq!(read::<u64, _>(&Size(1024, 2048), "2049"), None);
-        assert_eq!(read::<u64, _>(&Rate(1024, 2048), "1023"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn what_is_shown_reads_the_same(micros in any::<u64>(), bytes in any::<u64>()) {
-            let span = Duration::from_micros(micros);
-            prop_assert_eq!(parse_span(&show_span(span)), Some(span));
-            prop_assert_eq!(parse_scaled(&show_scaled(bytes, &SIZE_UNITS), &SIZE_UNITS), Some(bytes));
-            prop_assert_eq!(parse_scaled(&show_scaled(bytes, &RATE_UNITS), &RATE_UNITS), Some(bytes));
-        }
-    }
-
-    #[test]
-    fn names_are_parts_of_a_path() {
-        for good in ["live", "a", "A-b_c.9", &"x".repeat(64)] {
-            assert!(read(&Name, good).is_some(), "{good}");
-        }
-        for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ü", "a%20", &"x".repeat(65)] {
-            assert!(read(&Name, bad).is_none(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn secrets_are_bearer_tokens_and_never_repeated() {
-        assert!(read(&Secret, "abc.DEF-123_~+/==").is_some());
-        for bad in ["", "=", "hunter 2", "hunter=2", "hunter\n2", "hünter2", &"hunter2".repeat(40)] {
-            let wrong = Secret.read(Value::Variable(bad)).expect_err("refused");
-            assert!(!format!("{}{}", wrong.wrong, wrong.right).contains("nter"), "{bad}");
-        }
-        assert_eq!(Secret.show(&String::from("hunter2")), "\"***\"");
-        assert_eq!(Password.show(&String::from("hunter2")), "\"***\"");
-    }
-
-    #[test]
-    fn addresses_of_ice_servers() {
-        for good in [
-            "stun:192.0.2.7",
-            "stun:[2001:db8::1]:3478",
-            "turn:t.example.org:3478?transport=udp",
-            "turns:t.example.org",
-        ] {
-            assert!(read(&IceUrl, good).is_some(), "{good}");
-        }
-        let bad = [
-            "",
-            "stun:",
-            "stun",
-            "http://x",
-            "stun:x?transport=udp",
-            "turn:x?transport=sctp",
-            "stun:a/b",
-            "stun:a:99999",
-            "turn:u@h",
-        ];
-        for bad in bad {
-            assert!(read(&IceUrl, bad).is_none(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn ranges_of_ports() {
-        assert_eq!(read(&PortRange, "20000-20100"), Some(Some(Ports { first: 20000, last: 20100 })));
-        assert_eq!(read(&PortRange, ""), Some(None));
-        for bad in ["20000", "20100-20000", "80-90", "1-70000", "a-b", "-"] {
-            assert_eq!(read(&PortRange, bad), None, "{bad}");
-        }
-    }
-}
+mod tests;

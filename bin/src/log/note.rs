@@ -1,8 +1,14 @@
 //! The core's notes in words: who, where, what happened, what to do.
 
+mod channel;
+
 use holdfast_core::config::Config;
-use holdfast_core::input::{EndReason, EndpointId, FeedId, Note, RefuseReason, SessionId, ViewerEnd, ViewerId};
+use holdfast_core::input::{
+    ChannelId, EndReason, EndpointId, FeedId, Loss, Note, RefuseReason, SessionId, Switch, ViewerEnd, ViewerId,
+};
 use tracing::Level;
+
+use crate::config::Settings;
 
 /// A note in words, with its parts for programs.
 pub(super) struct Told<'n> {
@@ -10,19 +16,47 @@ pub(super) struct Told<'n> {
     pub(super) sentence: String,
     pub(super) endpoint: Option<&'n str>,
     pub(super) slot: Option<u32>,
+    pub(super) channel: Option<&'n str>,
+    /// The source's URL without what may be secret in it.
+    pub(super) source: Option<String>,
     pub(super) session: Option<SessionId>,
     pub(super) reason: Option<&'static str>,
     pub(super) viewer: Option<ViewerId>,
 }
 
-impl Told<'_> {
+impl<'n> Told<'n> {
     fn new(level: Level, sentence: String) -> Self {
-        Told { level, sentence, endpoint: None, slot: None, session: None, reason: None, viewer: None }
+        Told {
+            level,
+            sentence,
+            endpoint: None,
+            slot: None,
+            channel: None,
+            source: None,
+            session: None,
+            reason: None,
+            viewer: None,
+        }
+    }
+
+    /// What happened to the viewers of a feed.
+    fn at(place: Place<'n>, level: Level, what: &str) -> Self {
+        match place {
+            Place::Slot(endpoint, slot) => {
+                let sentence = format!("endpoint \"{endpoint}\" slot {slot}: {what}");
+                Told { endpoint: Some(endpoint), slot: Some(slot), ..Told::new(level, sentence) }
+            }
+            Place::Channel(channel) => {
+                let sentence = format!("channel \"{channel}\": {what}");
+                Told { channel: Some(channel), ..Told::new(level, sentence) }
+            }
+        }
     }
 }
 
 /// Puts a note into words, with the names of the configuration. People count slots from 1, as the addresses of their feeds do.
-pub(super) fn tell<'n>(note: &Note, config: &'n Config) -> Told<'n> {
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+    let config = &settings.core;
     let name = |endpoint: &EndpointId| config.endpoints.get(endpoint.0 as usize).map_or("", |own| own.name.as_str());
     match note {
         Note::SessionStarted { endpoint, slot, session, waited } => {
@@ -71,36 +105,32 @@ pub(super) fn tell<'n>(note: &Note, config: &'n Config) -> Told<'n> {
         }
         Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
             let (level, why) = viewer_ended(*reason);
-            let (endpoint, slot) = place(*feed, config);
-            let sentence = format!(
-                "endpoint \"{endpoint}\" slot {slot}: viewer {viewer} {why}, after {} and {} kB",
-                seconds(*lasted),
-                sent.div_ceil(1000)
-            );
+            let what = format!("viewer {viewer} {why}, after {} and {} kB", seconds(*lasted), sent.div_ceil(1000));
             Told {
-                endpoint: Some(endpoint),
-                slot: Some(slot),
                 viewer: Some(*viewer),
                 reason: Some(reason.as_str()),
-                ..Told::new(level, sentence)
+                ..Told::at(place(*feed, config), level, &what)
             }
         }
         Note::ViewerRefused { feed, reason } => {
             let (level, why) = refused(*reason);
-            let (endpoint, slot) = place(*feed, config);
-            let sentence = format!("endpoint \"{endpoint}\" slot {slot}: a viewer was refused: {why}");
-            Told {
-                endpoint: Some(endpoint),
-                slot: Some(slot),
-                reason: Some(reason.as_str()),
-                ..Told::new(level, sentence)
-            }
+            let what = format!("a viewer was refused: {why}");
+            Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config), level, &what) }
         }
         Note::RequestRefused { endpoint, status, why } => {
             let endpoint = name(endpoint);
             let sentence = format!("endpoint \"{endpoint}\": a publisher's request was answered with {status}: {why}");
             Told { endpoint: Some(endpoint), ..Told::new(Level::WARN, sentence) }
         }
+        Note::SourceOpening { .. }
+        | Note::SourceLost { .. }
+        | Note::SourceFault { .. }
+        | Note::ChannelStarted { .. }
+        | Note::ChannelSilent { .. }
+        | Note::ChannelBack { .. }
+        | Note::ChannelSwitched { .. }
+        | Note::ChannelEnded { .. }
+        | Note::ChannelOff { .. } => channel::tell(note, settings),
         Note::ConnectionsFull { limit } => {
             let sentence = format!(
                 "clients are turned away: there are {limit} connections, as many as `http.limits.connections` allows"
@@ -114,16 +144,24 @@ pub(super) fn tell<'n>(note: &Note, config: &'n Config) -> Told<'n> {
     }
 }
 
-/// The endpoint and slot of a feed: feeds are numbered through, slot after slot, in the order of the configuration.
-fn place(feed: FeedId, config: &Config) -> (&str, u32) {
+/// What a feed belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place<'c> {
+    /// A slot of an endpoint, from 1.
+    Slot(&'c str, u32),
+    Channel(&'c str),
+}
+
+/// Feeds are numbered through in the order of the configuration: those of all slots, then those of the channels.
+fn place(feed: FeedId, config: &Config) -> Place<'_> {
     let mut left = feed.index() as u32;
     for endpoint in &config.endpoints {
         if left < endpoint.slots {
-            return (&endpoint.name, left + 1);
+            return Place::Slot(&endpoint.name, left + 1);
         }
         left -= endpoint.slots;
     }
-    ("", 0)
+    Place::Channel(config.channels.get(left as usize).map_or("", |channel| channel.name.as_str()))
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
@@ -177,7 +215,7 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::TooManyViewers => (Level::WARN, "the feed has as many viewers as `live.viewers` allows"),
         RefuseReason::StartTimeout => (Level::WARN, "no media came within `start_timeout`"),
         RefuseReason::NoSource => (Level::INFO, "no origin of the channel can be had"),
-        RefuseReason::NotFound => (Level::INFO, "there is no such endpoint"),
+        RefuseReason::NotFound => (Level::INFO, "there is no such endpoint or channel"),
     }
 }
 
@@ -188,7 +226,7 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
             Level::INFO,
             "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
         ),
-        ViewerEnd::Idle => (Level::INFO, "was ended: nobody published for `live.idle`"),
+        ViewerEnd::Idle => (Level::INFO, "was ended: nothing came into the stream for `live.idle`"),
         ViewerEnd::Ended => {
             (Level::INFO, "was ended: the origin ended the stream and did not begin again within `end_grace`")
         }
@@ -234,19 +272,31 @@ mod tests {
         assert_eq!(words.len(), RefuseReason::ALL.len());
     }
 
-    fn config(endpoints: &[(&str, u32)]) -> Config {
-        let endpoint =
-            |(name, slots): &(&str, u32)| Endpoint { name: (*name).to_owned(), slots: *slots, ..Endpoint::default() };
-        Config { endpoints: endpoints.iter().map(endpoint).collect(), ..Config::default() }
+    fn config(endpoints: &[(&str, u32)]) -> Settings {
+        let mut settings = Settings::default();
+        settings.core.endpoints = endpoints
+            .iter()
+            .map(|(name, slots)| Endpoint { name: (*name).to_owned(), slots: *slots, ..Endpoint::default() })
+            .collect();
+        settings
     }
 
     #[test]
-    fn viewers_are_told_by_endpoint_and_slot() {
+    fn viewers_are_told_by_endpoint_and_slot_or_by_channel() {
         let config = config(&[("stage", 2), ("live", 3)]);
-        for (feed, place) in [(0, "\"stage\" slot 1"), (1, "\"stage\" slot 2"), (4, "\"live\" slot 3")] {
+        for (feed, place) in [
+            (0, "endpoint \"stage\" slot 1: "),
+            (1, "endpoint \"stage\" slot 2: "),
+            (4, "endpoint \"live\" slot 3: "),
+            (5, "channel \"test\": "),
+        ] {
             let (feed, reason) = (Id::from_parts(feed, 0), RefuseReason::TooManyViewers);
             let told = tell(&Note::ViewerRefused { feed, reason }, &config);
-            assert!(told.sentence.contains(place), "{}", told.sentence);
+            assert!(told.sentence.starts_with(&format!("{place}a viewer was refused")), "{}", told.sentence);
+            let reason = ViewerEnd::Slow;
+            let ended = Note::ViewerEnded { feed, viewer: Id::from_parts(7, 1), reason, lasted: 1, sent: 1 };
+            let told = tell(&ended, &config);
+            assert!(told.sentence.starts_with(&format!("{place}viewer 7.1 was ended")), "{}", told.sentence);
         }
     }
 

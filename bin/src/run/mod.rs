@@ -16,7 +16,7 @@ use holdfast_core::input::Note;
 use holdfast_io::gst::{GstError, Sessions};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::net::tls::{self, TlsError, Trust};
-use holdfast_io::net::{Clock, Driver, Kernel, Media, Parts, Report};
+use holdfast_io::net::{Clock, Door, Driver, Kernel, Media, Parts, Report};
 use holdfast_io::server::Server;
 use sd_notify::NotifyState;
 use tracing::{error, info, warn};
@@ -27,6 +27,8 @@ use crate::log;
 /// Why the edge could not start, or go on.
 #[derive(Debug)]
 pub enum Stopped {
+    /// Origins that speak TLS cannot be trusted as was wished.
+    Authorities(TlsError),
     /// The listeners cannot speak TLS.
     Tls(TlsError),
     /// There is no WebRTC on this machine.
@@ -40,12 +42,13 @@ pub enum Stopped {
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Stopped::Authorities(error) => write!(f, "[origins] authorities: {error}"),
             Stopped::Tls(error) => write!(f, "[http.tls]: {error}"),
             Stopped::Media(error) => write!(f, "{error}"),
             Stopped::Listen(address, error) if error.kind() == io::ErrorKind::AddrInUse => write!(
                 f,
                 "cannot listen on {address}: another program does, maybe another Holdfast; stop it, or set another `listen` \
-                 in [http] (or HOLDFAST_HTTP_LISTEN)"
+                 in [http] (or HOLDFAST_HTTP_LISTEN) or in [ovt]"
             ),
             Stopped::Listen(address, error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 write!(f, "cannot listen on {address}: {error}; ports below 1024 take CAP_NET_BIND_SERVICE or root")
@@ -79,17 +82,27 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let wake = Arc::new(move || drop(waker.wake()));
     let sessions = Sessions::new(parts::media(settings, clock.epoch(), wake)).map_err(Stopped::Media)?;
 
+    let trust = match settings.authorities.as_os_str().is_empty() {
+        true => Trust::default(),
+        false => Trust::with_authorities(&settings.authorities).map_err(Stopped::Authorities)?,
+    };
     let mut listening = Vec::new();
     for address in &settings.http.listen {
         listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
+    }
+    let mut doors = vec![Door::Http(secured); listening.len()];
+    for address in &settings.ovt.listen {
+        let bound = kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?;
+        info!("edges are served over OVT on {bound}");
+        doors.push(Door::Ovt);
     }
     let served = parts::server(settings, started, sessions.audio());
     let server = Server::new(settings.core.clone(), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
-        listeners: vec![secured; listening.len()],
+        listeners: doors,
         server,
-        trust: Trust::default(),
+        trust,
         media: WebRtc(sessions),
         report: reporter(settings),
     });
@@ -127,14 +140,13 @@ fn notify(state: &[NotifyState<'_>]) {
 }
 
 fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
-    let format = settings.log.format;
-    let config = settings.core.clone();
+    let settings = settings.clone();
     Box::new(move |report| match report {
         Report::Note(note) => {
             if matches!(note, Note::Draining { .. }) {
                 notify(&[NotifyState::Stopping]);
             }
-            log::note(format, &config, &note);
+            log::note(&settings, &note);
         }
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use bytes::Bytes;
 use holdfast_io::gst;
-use holdfast_io::server;
+use holdfast_io::origin::Origin;
+use holdfast_io::ovt::OriginSettings;
+use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
 use url::Url;
 
@@ -12,6 +15,9 @@ use crate::config::{Audio, IceServer, Settings};
 
 /// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
 const QUEUE: usize = 16 * 1024;
+
+/// What `test:` sources play.
+const TEST_SIGNAL: &[u8] = include_bytes!("test-signal/signal.ts");
 
 /// For GStreamer. `epoch` is `Time::ZERO` of the driver.
 pub(super) fn media(settings: &Settings, epoch: Instant, wake: Arc<dyn Fn() + Send + Sync>) -> gst::Options {
@@ -50,6 +56,10 @@ fn with_authority(server: &IceServer) -> Option<String> {
 
 /// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
 pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
+    let mut clips = settings.clips.clone();
+    if let Ok(signal) = Clip::new(Bytes::from_static(TEST_SIGNAL)) {
+        clips.insert(Origin::Test.label(), Arc::new(signal));
+    }
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
         limits: settings.http.limits.clone(),
@@ -66,11 +76,15 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         api_tokens: settings.api.tokens.clone(),
         audio,
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        origins: settings.origins.clone(),
+        clips,
+        ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
+        instance: u128::from_le_bytes(entropy()),
         journal: false,
     }
 }
 
-/// Unpredictable bytes, for the secret part of session URLs.
+/// Unpredictable bytes, for the secret part of session URLs and for what tells this process from others.
 pub(super) fn entropy() -> [u8; 16] {
     let mut bytes = [0; 16];
     // It can fail only before the system has gathered any entropy, which is over before programs start.
@@ -80,6 +94,10 @@ pub(super) fn entropy() -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use holdfast_core::time::Time;
+
     use super::*;
     use crate::config::parse;
 
@@ -122,6 +140,81 @@ mod tests {
         assert_eq!(own.api_tokens, ["a"]);
         let stun = server::IceServer { url: String::from("stun:a"), username: None, credential: None };
         assert_eq!(own.ice_servers, [stun]);
+    }
+
+    #[test]
+    fn channels_reach_the_server_with_the_test_signal() {
+        let text = "[[channel]]\nname = 'a'\nsources = ['http://a.example/x.ts', 'test:']\n\
+                    [[channel]]\nname = 'b'\nsources = ['ovt://b.example/app/stream']";
+        let settings = parse(text, "f.toml").expect("reads");
+        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        assert_eq!(own.origins.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!(settings.core.channels.iter().map(|channel| channel.sources).collect::<Vec<_>>(), [2, 1]);
+        assert!(own.clips.contains_key("test:"));
+        assert_ne!(own.instance, server(&settings, UNIX_EPOCH, AudioCodec::Aac).instance, "drawn anew at each start");
+    }
+
+    #[test]
+    fn the_test_signal_is_small_and_begins_each_second_anew() {
+        assert!(TEST_SIGNAL.len() <= 350_000 && TEST_SIGNAL.len().is_multiple_of(188));
+        let mut scanner = holdfast_io::ts::Scanner::default();
+        let mut segments = std::collections::VecDeque::new();
+        scanner.read(TEST_SIGNAL, &mut segments).expect("MPEG-TS");
+        let starts: Vec<u64> = segments.iter().filter_map(|segment| segment.random_access).collect();
+        assert_eq!(starts.len(), 8);
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 90_000), "{starts:?}");
+    }
+
+    /// What the first viewer of the embedded default gets in `seconds`, without its head.
+    fn watched(seconds: u64) -> Vec<u8> {
+        let settings = Settings::default();
+        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        let mut server = server::Server::new(settings.core, own, Box::new(entropy));
+        let (mut now, mut stream) = (Time::ZERO, Vec::new());
+        let viewer = server.accepted(now, "127.0.0.1:50000".parse().expect("an address")).expect("room");
+        server.received(now, viewer, b"GET /live/test.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+        while now < Time::from_micros(seconds * 1_000_000) {
+            while let Some(action) = server.poll() {
+                if let server::Action::Write(id) = action {
+                    let taken = server.transmit(now, id, &mut |pieces| {
+                        pieces.iter().for_each(|piece| stream.extend_from_slice(piece));
+                        Ok(pieces.iter().map(|piece| piece.len()).sum())
+                    });
+                    taken.expect("the socket takes everything");
+                }
+            }
+            now = server.deadline().expect("a file has more to give").max(now);
+            server.tick(now);
+        }
+        let head = stream.windows(4).position(|end| end == b"\r\n\r\n").expect("an answer") + 4;
+        assert!(stream.starts_with(b"HTTP/1.1 200 "));
+        stream.split_off(head)
+    }
+
+    /// Presentation times of PES packets, by PID.
+    fn times(stream: &[u8]) -> BTreeMap<u16, Vec<u64>> {
+        let mut times: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+        for packet in stream.as_chunks::<188>().0 {
+            let payload = 4 + if packet[3] & 0x20 != 0 { 1 + usize::from(packet[4]) } else { 0 };
+            let Some([0, 0, 1, .., flags, _, a, b, c, d, e]) = packet.get(payload..payload + 14) else { continue };
+            if packet[1] & 0x40 != 0 && flags & 0x80 != 0 {
+                let [a, b, c, d, e] = [a, b, c, d, e].map(|byte| u64::from(*byte));
+                let time = (a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1;
+                times.entry(u16::from_be_bytes([packet[1] & 0x1f, packet[2]])).or_default().push(time);
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn the_default_channel_plays_at_once_and_round_after_round_without_a_seam() {
+        let times = times(&watched(20));
+        assert_eq!(times.len(), 2, "a picture and a sound");
+        for (pid, times) in times {
+            let step = if pid == 0x100 { 3_600 } else { 1_920 };
+            assert!(times.len() as u64 > 19 * 90_000 / step, "{} on PID {pid}", times.len());
+            assert!(times.windows(2).all(|pair| pair[1] - pair[0] == step), "PID {pid}: {times:?}");
+        }
     }
 
     #[test]

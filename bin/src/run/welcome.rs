@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::config::Settings;
 
-/// How many endpoints are spelled out.
+/// How many endpoints, and how many channels, are spelled out.
 const SPELLED: usize = 5;
 
 /// Where it listens, and what to open.
@@ -34,6 +34,17 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
     }
     if settings.core.endpoints.len() > SPELLED {
         line(&mut text, format_args!("\nand {} endpoints more", settings.core.endpoints.len() - SPELLED));
+    }
+    let channels = &settings.core.channels;
+    let watch = |name: &str| format!("{origin}/live/{name}.ts");
+    let spelled = channels.iter().take(SPELLED);
+    let width = spelled.clone().map(|channel| watch(&channel.name).chars().count()).max().unwrap_or(0);
+    for channel in spelled {
+        let (name, address) = (&channel.name, watch(&channel.name));
+        line(&mut text, format_args!("\nchannel {name}\n  watch    {address:<width$}  VLC, mpv, ffplay"));
+    }
+    if channels.len() > SPELLED {
+        line(&mut text, format_args!("\nand {} channels more", channels.len() - SPELLED));
     }
     line(&mut text, format_args!("\nstatus     {origin}/api/status"));
     text
@@ -78,6 +89,7 @@ mod tests {
             "http://127.0.0.1:8080/publish/live ",
             "http://127.0.0.1:8080/whip/live ",
             "http://127.0.0.1:8080/live/live.ts ",
+            "\nchannel test\n  watch    http://127.0.0.1:8080/live/test.ts  VLC",
             "http://127.0.0.1:8080/api/status\n",
         ] {
             assert!(text.contains(part), "{part} in {text}");
@@ -91,6 +103,15 @@ mod tests {
         assert!(text.starts_with("listening on https://0.0.0.0:80\nlistening on https://[::]:81\n"), "{text}");
         assert!(text.contains("https://127.0.0.1:80/publish/live "), "{text}");
         assert!(welcomed("http.listen = ['[::]:81']").contains("http://[::1]:81/publish/live "));
+    }
+
+    #[test]
+    fn many_channels_are_counted() {
+        let many: String = (0..7).map(|n| format!("[[channel]]\nname = 'c{n}'\nsources = ['test:']\n")).collect();
+        let text = welcomed(&many);
+        assert!(text.contains("/live/c4.ts ") && !text.contains("/live/c5.ts"), "{text}");
+        assert!(text.contains("and 2 channels more"), "{text}");
+        assert!(!welcomed("channel = []").contains("channel"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ mod socket;
 mod sys;
 pub mod tls;
 
-pub use driver::{Driver, Ended, Media, Parts, Report};
+pub use driver::{Door, Driver, Ended, Media, Parts, Report};
 pub use kernel::{Clock, Kernel};
 pub use serve::{Peer, Serve};
 pub use sys::{Event, Lookup, SocketId, SocketKind, Sys};

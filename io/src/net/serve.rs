@@ -21,6 +21,8 @@ pub enum Peer {
 pub trait Serve {
     /// A client connected; `None` drops its socket.
     fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId>;
+    /// An edge connected; `None` drops its socket.
+    fn accepted_edge(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId>;
     /// A link is open; its TLS too.
     fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr);
     /// A link could not be made.
@@ -60,6 +62,10 @@ pub trait Serve {
 impl Serve for Server {
     fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
         self.accepted(now, peer)
+    }
+
+    fn accepted_edge(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId> {
+        self.accepted_edge(now, peer)
     }
 
     fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr) {

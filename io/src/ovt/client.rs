@@ -23,7 +23,7 @@ pub enum ClientEvent {
     Playing,
     /// One frame.
     Unit(Unit),
-    /// From the next unit on the tracks are these.
+    /// From the next unit on the tracks are these. Their ids are the same.
     TracksChanged(Vec<Track>),
     /// There is no such stream. The connection is to be closed.
     NotFound {
@@ -206,12 +206,13 @@ impl Client {
     fn hear(&mut self, message: &[u8]) -> Result<Option<ClientEvent>, Fault> {
         let mut said = Said::read(message)?;
         let application = said.application.as_deref().unwrap_or_default();
+        if application == "notify" && self.state != State::Describing {
+            return self.notice(said);
+        }
         let asked = match self.state {
             State::Describing => Application::Describe,
             State::Starting => Application::Play,
-            State::Playing | State::Stopping | State::Over => {
-                return if application == "notify" { self.notice(said) } else { Ok(self.ignore(Ignored::Message)) };
-            }
+            State::Playing | State::Stopping | State::Over => return Ok(self.ignore(Ignored::Message)),
         };
         if application != asked.name() && application != UNKNOWN {
             return Ok(self.ignore(Ignored::Message));
@@ -300,11 +301,10 @@ impl Client {
         let Some(described) = self.described.iter().find(|track| track.id == unit.track) else {
             return self.ignore(Ignored::UnknownTrack(unit.track));
         };
-        let mut changed = None;
-        if let Numbering::Guessed(_) = self.numbering {
-            self.numbering = self.numbering.weigh(described, &unit.data);
-            changed = self.renumber();
-        }
+        let numbering = self.numbering.weigh(described, &unit.data);
+        let corrected = numbering.table() != self.numbering.table();
+        self.numbering = numbering;
+        let changed = if corrected { self.renumber() } else { None };
         let id = unit.track;
         let event = match self.tracks.iter().find(|track| track.id == id) {
             Some(track) => frame(track, unit).map(ClientEvent::Unit).or_else(|| self.ignore(Ignored::Payload(id))),

@@ -147,16 +147,16 @@ impl Description {
         if self.tracks.is_empty() {
             return Err(Incomplete { track: None, key: "tracks" });
         }
-        for track in &self.tracks {
-            if let Some(key) = track.lacks() {
-                return Err(Incomplete { track: Some(track.id), key });
-            }
-        }
-        Ok(())
+        self.tracks.iter().try_for_each(Track::check)
     }
 }
 
 impl Track {
+    /// Whether an edge can play it at once.
+    pub(super) fn check(&self) -> Result<(), Incomplete> {
+        self.lacks().map_or(Ok(()), |key| Err(Incomplete { track: Some(self.id), key }))
+    }
+
     fn lacks(&self) -> Option<&'static str> {
         let configured = matches!(self.codec, Codec::H264 | Codec::H265 | Codec::Aac);
         match self.media {

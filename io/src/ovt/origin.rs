@@ -192,12 +192,15 @@ impl Origin {
         }
     }
 
-    /// From the next unit on a track is this. Tells the edge, if the settings say so and the stream plays.
-    pub fn track_changed(&mut self, track: &Track) {
+    /// From the next unit on a track is this. Tells the edge, if the settings say so and the stream plays; as with
+    /// [`describe`](Self::describe), nothing less than a full description is sent.
+    pub fn track_changed(&mut self, track: &Track) -> Result<(), Incomplete> {
+        track.check()?;
         if self.notify == Notify::TrackChanged && self.state == State::Playing {
             let contents = Some(Contents::changed(track, self.table));
             self.answer(&Answer { application: "notify", code: 200, contents, id: 0, message: "track_changed" });
         }
+        Ok(())
     }
 
     fn hear(&mut self, message: &[u8]) -> Option<OriginEvent> {

@@ -5,21 +5,17 @@ use holdfast_core::input::{FeedId, Input};
 
 use super::{not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
-use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, Server, pseudonym};
-
-/// The longest name of a server that is remembered, in bytes.
-const HOP: usize = 128;
+use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
+use crate::server::{Call, Server};
 
 /// Watches the feed of a slot.
 pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second: Option<&str>) {
     let Some(feed) = feed(call.server, first, second) else { return call.answer(not_found()) };
     if let Some(channel) = call.server.edge().pull().channel_of(feed) {
-        let own = pseudonym(call.server.settings().instance);
-        if hops(request).any(|hop| hop == own) {
+        let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
             return call.answer(comes_from_here());
-        }
-        call.server.came_through(channel, hops(request));
+        };
+        call.server.came_through(channel, via);
     }
     match request.method {
         Method::Get => {
@@ -33,12 +29,6 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
         }
         _ => call.answer(not_allowed("GET, HEAD, OPTIONS")),
     }
-}
-
-/// The servers through which a request came, as they name themselves (RFC 9110 §7.6.3).
-fn hops(request: &Request) -> impl Iterator<Item = &str> {
-    let hops = request.headers.list("Via").filter_map(|element| element.split_ascii_whitespace().nth(1));
-    hops.filter(|hop| hop.len() <= HOP)
 }
 
 /// A channel is asked for by itself.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::input::{EndReason, EndpointId, RefuseReason, ViewerEnd};
+use holdfast_core::input::{EndReason, EndpointId, Loss, RefuseReason, ViewerEnd};
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::status::channels::{STATES, state_of};
 use super::text as text_response;
 use crate::http::{Request, Response, Status};
 use crate::server::{Call, Server};
@@ -41,6 +42,23 @@ struct SlotWithReason {
     endpoint: String,
     slot: u64,
     reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfChannel {
+    channel: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ChannelWithReason {
+    channel: String,
+    reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ChannelInState {
+    channel: String,
+    state: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -100,6 +118,7 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     let mut registry = Registry::with_prefix("holdfast");
     endpoints(&mut registry, call.server);
     feeds(&mut registry, call);
+    channels(&mut registry, call);
     connections(&mut registry, call.server);
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
@@ -181,6 +200,52 @@ fn feeds(registry: &mut Registry, call: &Call<'_>) {
     registry.register("live_viewers_ended", "Viewers that are gone, by reason", ended);
 }
 
+fn channels(registry: &mut Registry, call: &Call<'_>) {
+    let states = Family::<ChannelInState, Gauge>::default();
+    let opens = Family::<OfChannel, Counter>::default();
+    let silences = Family::<OfChannel, Counter>::default();
+    let switches = Family::<OfChannel, Counter>::default();
+    let lost = Family::<ChannelWithReason, Counter>::default();
+    let held = Family::<OfChannel, Gauge>::default();
+    let viewers = Family::<OfChannel, Gauge>::default();
+    let bytes_in = Family::<OfChannel, Counter>::default();
+    let bytes_out = Family::<OfChannel, Counter>::default();
+    let ended = Family::<ChannelWithReason, Counter>::default();
+    let edge = call.server.edge();
+    for (own, state) in edge.config().channels.iter().zip(edge.pull().states()) {
+        let of = OfChannel { channel: own.name.clone() };
+        let with = |reason| ChannelWithReason { channel: own.name.clone(), reason };
+        for each in STATES {
+            let of = ChannelInState { channel: own.name.clone(), state: each };
+            states.get_or_create(&of).set(i64::from(each == state_of(&state)));
+        }
+        opens.get_or_create(&of).inc_by(state.counts.opens);
+        silences.get_or_create(&of).inc_by(state.counts.silences);
+        switches.get_or_create(&of).inc_by(state.counts.switches);
+        for (loss, count) in Loss::ALL.iter().zip(state.counts.lost) {
+            lost.get_or_create(&with(loss.as_str())).inc_by(count);
+        }
+        held.get_or_create(&of).set(state.held as i64);
+        let Some(feed) = edge.feeds().status(call.now, state.feed) else { continue };
+        viewers.get_or_create(&of).set(feed.viewers as i64);
+        bytes_in.get_or_create(&of).inc_by(feed.bytes_in);
+        bytes_out.get_or_create(&of).inc_by(feed.bytes_out);
+        for reason in ViewerEnd::ALL {
+            ended.get_or_create(&with(reason.as_str())).inc_by(feed.ends.of(reason));
+        }
+    }
+    registry.register("channel_state", "1 for the state that the channel is in", states);
+    registry.register("channel_opens", "How often an origin of the channel was asked", opens);
+    registry.register("channel_silences", "How often a connected origin fell silent", silences);
+    registry.register("channel_switches", "How often the channel went on from another connection", switches);
+    registry.register("channel_lost", "Connections to origins that were lost, by reason", lost);
+    registry.register("channel_held", "Requests that wait for the first media", held);
+    registry.register("channel_viewers", "Viewers of the channel", viewers);
+    registry.register("channel_received_bytes", "MPEG-TS bytes that came into the channel's feed", bytes_in);
+    registry.register("channel_sent_bytes", "MPEG-TS bytes that viewers' sockets took", bytes_out);
+    registry.register("channel_viewers_ended", "Viewers that are gone, by reason", ended);
+}
+
 fn connections(registry: &mut Registry, server: &Server) {
     let counts = server.counts();
     let gauge = |value: i64| {
@@ -207,7 +272,7 @@ fn connections(registry: &mut Registry, server: &Server) {
     registry.register("http_connections_timed_out", "Connections that a time limit ended", counter(counts.timed_out));
     registry.register("http_responses", "Answers, by class of status", answers);
     registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));
-    let stale = server.edge().publish().stale() + server.edge().feeds().ignored();
+    let stale = server.edge().publish().stale() + server.edge().pull().stale() + server.edge().feeds().ignored();
     registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
 }
 

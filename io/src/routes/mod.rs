@@ -3,7 +3,7 @@
 //! | path | room |
 //! |---|---|
 //! | `/whip/{endpoint}`, `/whip/{endpoint}/{session}` | [`whip`] |
-//! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts` | [`live`] |
+//! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts`, `/live/{channel}.ts` | [`live`] |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
 //! | `/`, `/publish/{endpoint}` and what they load | [`page`] |
@@ -152,7 +152,7 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
 }
 
 fn not_found() -> Response {
-    let detail = "there is nothing at this address; GET /api/status lists the endpoints";
+    let detail = "there is nothing at this address; GET /api/status lists the endpoints and channels";
     Response::problem(Status::NOT_FOUND, "not-found", "Not Found", detail)
 }
 

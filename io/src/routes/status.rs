@@ -1,4 +1,6 @@
-//! What an operator sees: every endpoint, slot, session, feed; and how a session is ended by hand.
+//! What an operator sees: every endpoint, slot, session, feed, channel; and how a session is ended by hand.
+
+pub(super) mod channels;
 
 use holdfast_core::feed::FeedStatus;
 use holdfast_core::id::Id;
@@ -74,6 +76,7 @@ struct StatusPage {
     draining: bool,
     connections: usize,
     endpoints: Vec<Endpoint>,
+    channels: Vec<channels::Channel>,
     stale_inputs: u64,
 }
 
@@ -150,7 +153,8 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
         endpoints: endpoints
             .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
             .collect(),
-        stale_inputs: edge.publish().stale() + edge.feeds().ignored(),
+        channels: channels::channels(server, now),
+        stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.feeds().ignored(),
     };
     match serde_json::to_vec_pretty(&page) {
         Ok(json) => text("application/json", json),
@@ -194,7 +198,7 @@ fn words<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> Map<String, Value>
     counts.filter(|(_, count)| *count > 0).map(|(word, count)| (word.to_owned(), Value::from(count))).collect()
 }
 
-/// Where the feed of a slot (from 0) is watched.
+/// Where the feed of a slot (from 0) is watched, or that of a channel, which has one.
 pub(super) fn feed_path(endpoint: &str, slot: usize) -> String {
     if slot == 0 { format!("/live/{endpoint}.ts") } else { format!("/live/{endpoint}/{}.ts", slot + 1) }
 }

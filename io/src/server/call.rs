@@ -30,6 +30,11 @@ impl Call<'_> {
         let Some(connection) = self.server.connections.get_mut(self.id) else { return };
         connection.work = Work::Reading(Box::new(Body { data: Vec::new(), then }));
         connection.http.accept_body(limit);
+        if !connection.http.output().is_empty() {
+            // 100 Continue: its client sends the body once it has read that.
+            connection.progress = self.now;
+            self.server.actions.push_back(Action::Write(self.id));
+        }
         self.server.rearm(self.now, self.id);
     }
 

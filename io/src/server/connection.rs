@@ -6,12 +6,15 @@ use holdfast_core::input::{RequestId, SessionId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::Limits;
+use super::edges::Edge;
 use crate::http::{self, Phase, Response, Status};
 use crate::routes::Then;
 
 /// One accepted connection.
 pub(super) struct Connection {
     pub http: http::Connection,
+    /// What it is instead, where edges come in over OVT.
+    pub edge: Option<Box<Edge>>,
     pub peer: SocketAddr,
     pub work: Work,
     /// When bytes of an answer last went out, or an answer was made.
@@ -47,6 +50,7 @@ impl Connection {
         let limits = http::Limits { head, ..http::Limits::default() };
         Connection {
             http: http::Connection::new(limits),
+            edge: None,
             peer,
             work: Work::None,
             progress: Time::ZERO,
@@ -59,6 +63,13 @@ impl Connection {
 
     /// When it is at its limit; `NEVER` where somebody else sees to it.
     pub fn deadline(&mut self, now: Time, limits: &Limits) -> Time {
+        if let Some(edge) = &self.edge {
+            return match self.work {
+                Work::Waiting(_) => Time::NEVER,
+                Work::Watching(_) => edge.patience().unwrap_or(Time::NEVER),
+                _ => edge.acted + limits.head_timeout,
+            };
+        }
         let phase = self.http.phase();
         if phase != self.phase {
             (self.phase, self.since) = (phase, now);
@@ -82,7 +93,7 @@ impl Connection {
 
     /// What a client is told whose time is over; `None` = the connection just closes.
     pub fn overdue_answer(&self) -> Option<Response> {
-        if !self.http.output().is_empty() {
+        if !self.http.output().is_empty() || self.edge.is_some() {
             return None;
         }
         let timeout = |what: &str| {

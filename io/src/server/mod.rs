@@ -6,6 +6,7 @@
 mod address;
 mod call;
 mod connection;
+mod edges;
 mod link;
 mod publishers;
 mod rate;
@@ -33,7 +34,6 @@ use connection::{Connection, Work};
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
-pub(crate) use sources::pseudonym;
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
@@ -215,6 +215,9 @@ impl Server {
     /// Bytes came in.
     pub fn received(&mut self, now: Time, id: ConnId, data: &[u8]) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.edge.is_some() {
+            return self.edge_received(now, id, data);
+        }
         connection.http.receive(data);
         self.serve(now, id);
     }
@@ -222,6 +225,9 @@ impl Server {
     /// The client will send nothing more.
     pub fn eof(&mut self, now: Time, id: ConnId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
+        if connection.edge.is_some() {
+            return self.close(now, id);
+        }
         connection.http.eof();
         // A client that closes its side of a connection that waits or watches has gone: players and publishers don't
         // half-close, and a place must not be kept for one that cannot be told from a dead one.
@@ -239,7 +245,10 @@ impl Server {
 
     /// Whether more bytes of this client can be taken in.
     pub fn wants_read(&self, id: ConnId) -> bool {
-        self.connections.get(id).is_some_and(|connection| connection.http.wants_read())
+        self.connections.get(id).is_some_and(|connection| match &connection.edge {
+            Some(edge) => edge.wants_read(),
+            None => connection.http.wants_read(),
+        })
     }
 
     /// Writes what there is for this connection through `write`, which is one `writev` a call.
@@ -253,6 +262,9 @@ impl Server {
         id: ConnId,
         write: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> io::Result<Transmit> {
+        if self.connections.get(id).is_some_and(|connection| connection.edge.is_some()) {
+            return self.transmit_edge(now, id, write);
+        }
         loop {
             let Some(connection) = self.connections.get(id) else { return Ok(Transmit::Idle) };
             let head = connection.http.output();
@@ -475,6 +487,10 @@ impl Server {
         if deadline > now {
             return self.rearm(now, id);
         }
+        if self.edge_overdue(now, id) {
+            return;
+        }
+        let Some(connection) = self.connections.get_mut(id) else { return };
         self.counts.timed_out += 1;
         match connection.overdue_answer() {
             Some(answer) => {
@@ -530,6 +546,10 @@ impl Server {
                 self.answer_request(now, request, answer);
             }
             Output::Refuse { request, reason } => {
+                if let Some(id) = self.edge_of(request) {
+                    self.requests.remove(&request);
+                    return self.edge_refused(now, id, reason);
+                }
                 let why = self.publishers.take_fault(request);
                 self.answer_request(now, request, routes::refused(reason, why.as_deref()));
             }
@@ -567,7 +587,9 @@ impl Server {
         let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
             return self.inbox.push_back(Input::Leave { viewer });
         };
-        self.answer(now, id, routes::shared(routes::live::stream()));
+        if self.connections.get(id).is_none_or(|connection| connection.edge.is_none()) {
+            self.answer(now, id, routes::shared(routes::live::stream()));
+        }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::Watching(viewer);
         }
@@ -575,6 +597,7 @@ impl Server {
             self.viewers.resize(viewer.index() + 1, None);
         }
         self.viewers[viewer.index()] = Some((viewer, id));
+        self.actions.push_back(Action::Write(id));
         self.rearm(now, id);
     }
 

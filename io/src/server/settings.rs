@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Clip;
+use crate::http::Pseudonym;
 use crate::origin::Origin;
+use crate::ovt::OriginSettings;
 use crate::ts::AudioCodec;
 
 /// What the server needs to know beside what the core decides by.
@@ -25,10 +27,19 @@ pub struct Settings {
     pub origins: Vec<Vec<Origin>>,
     /// The files among them, and the test signal, by [`Origin::label`].
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// How edges are spoken with over OVT.
+    pub ovt: OriginSettings,
     /// A random number that tells this process from others.
     pub instance: u128,
     /// Whether the calls of the core are written down.
     pub journal: bool,
+}
+
+impl Settings {
+    /// How this process names itself where it fetches.
+    pub(crate) fn pseudonym(&self) -> Pseudonym {
+        Pseudonym::new(self.instance.to_be_bytes())
+    }
 }
 
 impl Default for Settings {
@@ -41,6 +52,7 @@ impl Default for Settings {
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),
+            ovt: OriginSettings::default(),
             instance: 0,
             journal: false,
         }

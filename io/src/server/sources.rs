@@ -5,27 +5,26 @@
 
 mod player;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_core::id::Table;
 use holdfast_core::input::{ChannelId, FeedId, Input, Loss, Note, Output, SourceId, Writer};
+use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
 
 use super::link::{LinkId, LinkKind, Target};
 use super::{Action, Server};
+use crate::http::Via;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
-use crate::http::field::{self, FieldValue};
+use crate::http::field;
 use crate::media::{Codec, MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt::{self, ClientEvent};
 use crate::ts::{AudioCodec, Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
-
-/// How many servers a stream may come through, as far as they name themselves.
-const HOPS: usize = 32;
 
 /// All sources of all channels.
 #[derive(Default)]
@@ -47,22 +46,24 @@ struct Channel {
     spliced: Option<SourceId>,
     /// What became of each of its origins last, in words.
     faults: BTreeMap<u32, String>,
-    /// The servers through which its viewers' requests came.
-    hops: BTreeSet<String>,
+    /// What its origin calls it, where that is said.
+    uuid: Option<String>,
+    /// The servers through which the request came for which it is fetched.
+    via: Via,
 }
 
 struct Source {
     channel: ChannelId,
     index: u32,
     feed: FeedId,
-    via: Via,
+    means: Means,
     scanner: Scanner,
     /// Of what does not come as MPEG-TS.
     muxer: Option<Muxer>,
 }
 
 /// How a source's bytes come.
-enum Via {
+enum Means {
     Http(Box<Fetch>),
     Ovt { link: LinkId, client: Box<ovt::Client>, first: Option<i64> },
     Media,
@@ -85,6 +86,11 @@ impl Sources {
         faults.map(|(index, why)| (*index, why.as_str()))
     }
 
+    /// What the channel's origin calls the stream, if it said so.
+    pub(super) fn uuid(&self, channel: ChannelId) -> Option<&str> {
+        self.channels.get(&channel)?.uuid.as_deref()
+    }
+
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
@@ -99,33 +105,24 @@ impl Sources {
     }
 
     pub(super) fn output(&self, link: LinkId) -> Option<&[u8]> {
-        match &self.sources.get(self.links.get(link)?)?.via {
-            Via::Http(fetch) => Some(fetch.exchange.output()),
-            Via::Ovt { client, .. } => Some(client.output()),
-            Via::Media | Via::File { .. } | Via::Slot(_) => None,
+        match &self.sources.get(self.links.get(link)?)?.means {
+            Means::Http(fetch) => Some(fetch.exchange.output()),
+            Means::Ovt { client, .. } => Some(client.output()),
+            Means::Media | Means::File { .. } | Means::Slot(_) => None,
         }
     }
 
     pub(super) fn wrote(&mut self, link: LinkId, count: usize) {
         let Some(source) = self.links.get(link).and_then(|source| self.sources.get_mut(source)) else { return };
-        match &mut source.via {
-            Via::Http(fetch) => fetch.exchange.wrote(count),
-            Via::Ovt { client, .. } => client.wrote(count),
-            Via::Media | Via::File { .. } | Via::Slot(_) => {}
+        match &mut source.means {
+            Means::Http(fetch) => fetch.exchange.wrote(count),
+            Means::Ovt { client, .. } => client.wrote(count),
+            Means::Media | Means::File { .. } | Means::Slot(_) => {}
         }
     }
 
     pub(super) fn deadline(&self) -> Option<Time> {
         self.timers.deadline()
-    }
-
-    fn came_through<'h>(&mut self, channel: ChannelId, hops: impl Iterator<Item = &'h str>) {
-        let own = &mut self.channels.entry(channel).or_default().hops;
-        for hop in hops {
-            if own.len() < HOPS {
-                own.insert(hop.to_owned());
-            }
-        }
     }
 }
 
@@ -136,8 +133,11 @@ impl Server {
     }
 
     /// A request to watch the channel came through these servers.
-    pub(crate) fn came_through<'h>(&mut self, channel: ChannelId, hops: impl Iterator<Item = &'h str>) {
-        self.sources.came_through(channel, hops);
+    pub(crate) fn came_through(&mut self, channel: ChannelId, via: Via) {
+        // While media flows nobody is asked for its sake.
+        if self.edge().pull().state(channel).is_some_and(|state| state.phase != Phase::Live) {
+            self.sources.channels.entry(channel).or_default().via = via;
+        }
     }
 
     /// Does what the core says about a source.
@@ -146,7 +146,7 @@ impl Server {
             Output::Open { source, channel, index } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
             Output::SourceKeyFrame { source } => {
-                if let Some(Via::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.via) {
+                if let Some(Means::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.means) {
                     self.inbox.push_back(Input::KeyFrameWanted { feed: *feed });
                 }
             }
@@ -161,11 +161,11 @@ impl Server {
             return self.inbox.push_back(Input::Lost { source: id, loss: Loss::Unusable });
         };
         let mut muxer = None;
-        let via = match origin {
+        let means = match origin {
             Origin::Http(url) => match self.get(channel, url) {
                 Ok(get) => {
                     let (link, exchange) = (self.connect(id, http_target(&get)), Exchange::new(&get));
-                    Via::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
+                    Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
                 }
                 Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
             },
@@ -174,14 +174,14 @@ impl Server {
                 let link = self.connect(id, Target { host, port, tls: false });
                 let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
                 let client = ovt::Client::new(&target, generation, opened);
-                Via::Ovt { link, client: Box::new(client), first: None }
+                Means::Ovt { link, client: Box::new(client), first: None }
             }
             Origin::Rtsp(_) | Origin::Srt(_) => {
                 let mut own = Muxer::new();
                 own.session(Writer::Source(id), Tracks::default());
                 muxer = Some(own);
                 self.actions.push_back(Action::Media(MediaCommand::Open { source: id, origin }));
-                Via::Media
+                Means::Media
             }
             Origin::File(_) | Origin::Test => match self.settings.clips.get(&origin.label()).cloned() {
                 Some(clip) => self.play(now, id, clip),
@@ -199,10 +199,10 @@ impl Server {
                 self.sources.followers.entry(followed).or_default().push(id);
                 self.inbox.push_back(Input::Opened { source: id });
                 self.inbox.push_back(Input::KeyFrameWanted { feed: followed });
-                Via::Slot(followed)
+                Means::Slot(followed)
             }
         };
-        let source = Source { channel, index, feed, via, scanner: Scanner::default(), muxer };
+        let source = Source { channel, index, feed, means, scanner: Scanner::default(), muxer };
         self.sources.sources.insert(id, source);
     }
 
@@ -214,10 +214,11 @@ impl Server {
     /// The request for a stream: it names the servers through which it came, so that one which is asked for its own stream
     /// can tell (RFC 9110 §7.6.3).
     fn get(&self, channel: ChannelId, url: url::Url) -> Result<Get, String> {
-        let hops = self.sources.channels.get(&channel).into_iter().flat_map(|channel| &channel.hops);
-        let own = pseudonym(self.settings.instance);
-        let via: Vec<String> = hops.filter(|hop| **hop != own).chain([&own]).map(|hop| format!("1.1 {hop}")).collect();
-        let via = FieldValue::new(via.join(", ")).map_err(|_| "a server on the way cannot be named")?;
+        let own = self.settings.pseudonym();
+        let via = match self.sources.channels.get(&channel) {
+            Some(channel) => channel.via.through(&own),
+            None => Via::default().through(&own),
+        };
         Ok(Get::new(url).map_err(|fault| fault.to_string())?.header(field::VIA, via))
     }
 
@@ -229,12 +230,12 @@ impl Server {
 
     fn close_source(&mut self, id: SourceId) {
         let Some(source) = self.sources.sources.remove(&id) else { return };
-        match source.via {
-            Via::Http(fetch) => self.drop_link(fetch.link),
-            Via::Ovt { link, .. } => self.drop_link(link),
-            Via::Media => self.actions.push_back(Action::Media(MediaCommand::Close { source: id })),
-            Via::File { mut armed, .. } => self.sources.timers.set(id, &mut armed, Time::NEVER),
-            Via::Slot(feed) => {
+        match source.means {
+            Means::Http(fetch) => self.drop_link(fetch.link),
+            Means::Ovt { link, .. } => self.drop_link(link),
+            Means::Media => self.actions.push_back(Action::Media(MediaCommand::Close { source: id })),
+            Means::File { mut armed, .. } => self.sources.timers.set(id, &mut armed, Time::NEVER),
+            Means::Slot(feed) => {
                 if let Some(followers) = self.sources.followers.get_mut(&feed) {
                     followers.retain(|follower| *follower != id);
                 }
@@ -266,12 +267,12 @@ impl Server {
     /// Bytes came on a link.
     pub(super) fn source_received(&mut self, now: Time, link: LinkId, data: &[u8]) {
         let Some(id) = self.sources.of_link(link) else { return };
-        match self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
-            Some(Via::Http(fetch)) => {
+        match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
+            Some(Means::Http(fetch)) => {
                 fetch.exchange.receive(data);
                 self.fetch(now, id);
             }
-            Some(Via::Ovt { client, .. }) => {
+            Some(Means::Ovt { client, .. }) => {
                 client.receive(data);
                 self.converse(now, id);
             }
@@ -282,12 +283,12 @@ impl Server {
     /// A link's origin sends nothing more.
     pub(super) fn source_eof(&mut self, now: Time, link: LinkId) {
         let Some(id) = self.sources.of_link(link) else { return };
-        match self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
-            Some(Via::Http(fetch)) => {
+        match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
+            Some(Means::Http(fetch)) => {
                 fetch.exchange.eof();
                 self.fetch(now, id);
             }
-            Some(Via::Ovt { .. }) => {
+            Some(Means::Ovt { .. }) => {
                 // There is no other end in the protocol.
                 self.source_lost(now, id, Loss::Ended, String::from("the origin closed the connection"));
             }
@@ -296,7 +297,7 @@ impl Server {
     }
 
     fn fetch(&mut self, now: Time, id: SourceId) {
-        while let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) {
+        while let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             let Some(event) = fetch.exchange.poll() else { return };
             match event {
                 Event::Head(head) => self.answered(now, id, &head),
@@ -318,7 +319,9 @@ impl Server {
 
     /// An origin answered a request for a stream.
     fn answered(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
-        let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) else { return };
+        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
+            return;
+        };
         let loss = match head.status {
             200 | 206 => return self.agreed(now, id, head),
             300..=399 => match fetch.get.clone().follow(head) {
@@ -340,7 +343,9 @@ impl Server {
 
     fn redirected(&mut self, id: SourceId, get: Get) {
         let link = self.connect(id, http_target(&get));
-        let Some(Via::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.via) else { return };
+        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
+            return;
+        };
         let former = std::mem::replace(&mut fetch.link, link);
         (fetch.exchange, fetch.get) = (Exchange::new(&get), get);
         fetch.redirects += 1;
@@ -367,7 +372,7 @@ impl Server {
     }
 
     fn converse(&mut self, now: Time, id: SourceId) {
-        while let Some(Source { via: Via::Ovt { link, client, .. }, .. }) = self.sources.sources.get_mut(&id) {
+        while let Some(Source { means: Means::Ovt { link, client, .. }, .. }) = self.sources.sources.get_mut(&id) {
             let (link, event) = (*link, client.poll());
             self.actions.push_back(Action::WriteLink(link));
             let Some(event) = event else { return };
@@ -376,7 +381,13 @@ impl Server {
                     let why = String::from("the origin gets this stream from here");
                     return self.source_lost(now, id, Loss::Loop, why);
                 }
-                ClientEvent::Described(description) => self.described(id, &description.tracks),
+                ClientEvent::Described(description) => {
+                    self.described(id, &description.tracks);
+                    if let Some(Source { channel, .. }) = self.sources.sources.get(&id) {
+                        let uuid = Some(description.uuid).filter(|uuid| !uuid.is_empty());
+                        self.sources.channels.entry(*channel).or_default().uuid = uuid;
+                    }
+                }
                 ClientEvent::TracksChanged(tracks) => self.described(id, &tracks),
                 ClientEvent::Playing => self.decide(now, Input::Opened { source: id }),
                 ClientEvent::Unit(unit) => self.ovt_unit(now, id, unit),
@@ -411,7 +422,7 @@ impl Server {
     }
 
     fn ovt_unit(&mut self, now: Time, id: SourceId, unit: ovt::Unit) {
-        let Some(Source { via: Via::Ovt { first, .. }, .. }) = self.sources.sources.get_mut(&id) else { return };
+        let Some(Source { means: Means::Ovt { first, .. }, .. }) = self.sources.sources.get_mut(&id) else { return };
         let codec = match unit.codec {
             ovt::Codec::H264 => Codec::H264,
             ovt::Codec::Aac => Codec::Aac,
@@ -473,18 +484,18 @@ impl Server {
         }
     }
 
-    fn play(&mut self, now: Time, id: SourceId, clip: Arc<Clip>) -> Via {
+    fn play(&mut self, now: Time, id: SourceId, clip: Arc<Clip>) -> Means {
         self.inbox.push_back(Input::Opened { source: id });
         let mut armed = Time::NEVER;
         self.sources.timers.set(id, &mut armed, now);
-        Via::File { player: Player::new(clip, now), armed }
+        Means::File { player: Player::new(clip, now), armed }
     }
 
     /// Files that have more to give now.
     pub(super) fn play_on(&mut self, now: Time) {
         while let Some(id) = self.sources.timers.expired(now) {
             let Some(source) = self.sources.sources.get_mut(&id) else { continue };
-            let Via::File { player, armed } = &mut source.via else { continue };
+            let Means::File { player, armed } = &mut source.means else { continue };
             *armed = Time::NEVER;
             let turn = player.turn(now);
             self.sources.timers.set(id, armed, turn.next);
@@ -500,13 +511,6 @@ impl Server {
     }
 }
 
-/// How this server names itself where it fetches.
-pub(crate) fn pseudonym(instance: u128) -> String {
-    format!("holdfast-{instance:032x}")
-}
-
 fn http_target(get: &Get) -> Target {
-    let url = get.url();
-    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-    Target { host, port: url.port_or_known_default().unwrap_or(80), tls: url.scheme() == "https" }
+    Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
 }

@@ -5,6 +5,7 @@
 //! | [`muxer`] | what goes out for this unit, and at what time of the stream? |
 //! | [`scanner`] | what of these bytes is media, and where can a player start? |
 //! | [`splicer`] | how do sources that follow one another become one stream? |
+//! | [`demuxer`] | which access units are in a stream of ours? |
 //! | [`packet`] | how do bytes become packets? |
 //! | [`sync`] | where do packets begin in any bytes? |
 //! | [`section`] | how do packets become tables? |
@@ -14,6 +15,7 @@
 //! | [`psi`] | how does a player learn what is in the stream? |
 //! | [`fault`] | what was wrong with bytes that were no stream? |
 
+mod demuxer;
 mod fault;
 mod muxer;
 mod packet;
@@ -29,6 +31,7 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
+pub use demuxer::{AccessUnit, Coding, Demuxer};
 pub use fault::Fault;
 pub use muxer::{Chunk, Counts, Muxer};
 pub use packet::{PACKET, clock};

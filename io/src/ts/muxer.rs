@@ -39,7 +39,7 @@ const MAX_AUDIO: usize = 65_000;
 /// Access unit delimiter, any type of slice (ITU-T H.264 §7.3.2.4).
 const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
 
-/// Whole packets of one access unit, with whatever had to go before it.
+/// Whole packets that go out together: of one access unit or of one segment, with whatever had to go before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
     /// A multiple of [`PACKET`] bytes, never empty.

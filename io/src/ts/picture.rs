@@ -1,6 +1,7 @@
 //! Whether decoding can start at a picture, from the first bytes of its access unit.
 
 use super::program::Elementary;
+use crate::codec::annexb::start_code;
 
 /// An SEI unit longer than this holds pictures' worth of private data; the message that is looked for comes early.
 const MAX_SEI: usize = 512;
@@ -40,7 +41,7 @@ pub(super) struct Inspection {
 
 impl Pictures {
     pub fn of(stream: &Elementary) -> Pictures {
-        match stream.coding {
+        match stream.stream_type {
             0x01 | 0x02 => Pictures::Mpeg2,
             0x1b => Pictures::H264,
             0x24 => Pictures::H265,
@@ -167,19 +168,6 @@ fn mpeg2(code: u8) -> Option<Start> {
         0xb3 => Some(Start::RandomAccess),
         0x00..=0xaf => Some(Start::Other),
         _ => None,
-    }
-}
-
-/// Where 0x000001 is, at `from` or behind.
-pub(super) fn start_code(data: &[u8], from: usize) -> Option<usize> {
-    let mut at = from;
-    // One byte in three tells that none begins at any of them.
-    loop {
-        match data.get(at + 2)? {
-            0 => at += 1,
-            1 if data[at] == 0 && data[at + 1] == 0 => return Some(at),
-            _ => at += 3,
-        }
     }
 }
 

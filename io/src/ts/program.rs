@@ -20,8 +20,8 @@ pub struct Program {
 /// One elementary stream of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elementary {
-    /// `stream_type` (§2.4.4.10, and what registrations made of the private ones).
-    pub coding: u8,
+    /// How it is coded (§2.4.4.10, and what others made of the private numbers).
+    pub stream_type: u8,
     /// Where the source sends it.
     pub pid: u16,
     /// Its descriptors, without those of conditional access.
@@ -55,12 +55,12 @@ impl Program {
             return None;
         }
         let mut streams: Vec<Elementary> = Vec::new();
-        while let Some(([coding, high, low], more)) = rest.split_first_chunk::<3>() {
+        while let Some(([stream_type, high, low], more)) = rest.split_first_chunk::<3>() {
             let (descriptors, more) = counted(more)?;
             rest = more;
             let pid = u16::from_be_bytes([high & 0x1f, *low]);
             if usable(pid) && streams.iter().all(|stream| stream.pid != pid) {
-                streams.push(Elementary { coding: *coding, pid, descriptors: clear(descriptors) });
+                streams.push(Elementary { stream_type: *stream_type, pid, descriptors: clear(descriptors) });
             }
         }
         let clock = u16::from_be_bytes([clock[0] & 0x1f, clock[1]]);
@@ -71,7 +71,7 @@ impl Program {
 impl Elementary {
     /// What it is for.
     pub fn kind(&self) -> Kind {
-        match self.coding {
+        match self.stream_type {
             0x01 | 0x02 | 0x10 | 0x1b | 0x24 | 0x33 | 0x42 | 0xd1 | 0xd2 | 0xd4 | 0xea => Kind::Video,
             0x03 | 0x04 | 0x0f | 0x11 | 0x1c | 0x2d | 0x2e | 0x81 | 0x83 | 0x84 | 0x85 | 0x87 | 0x88 => Kind::Audio,
             // SCTE subtitles took a number that others use for DTS.
@@ -159,8 +159,8 @@ fn usable(pid: u16) -> bool {
 mod tests {
     use super::*;
 
-    fn stream(coding: u8, descriptors: &[u8]) -> Elementary {
-        Elementary { coding, pid: 0x100, descriptors: descriptors.to_vec() }
+    fn stream(stream_type: u8, descriptors: &[u8]) -> Elementary {
+        Elementary { stream_type, pid: 0x100, descriptors: descriptors.to_vec() }
     }
 
     #[test]

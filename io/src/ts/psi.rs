@@ -13,7 +13,8 @@ pub(super) const AUDIO: u16 = 0x101;
 /// PID of a clock that comes with no stream.
 pub(super) const CLOCK: u16 = 0x1ff;
 
-const PROGRAM: u16 = 1;
+/// Number of the program.
+pub(super) const PROGRAM: u16 = 1;
 const STREAM: u16 = 1;
 
 /// How the audio of a stream is coded.
@@ -70,7 +71,7 @@ pub(super) fn map(program: &Program, clock: u16, pids: &[u16], version: u8) -> V
     body.extend_from_slice(&(0xf000 | program.descriptors.len() as u16).to_be_bytes());
     body.extend_from_slice(&program.descriptors);
     for (elementary, pid) in program.streams.iter().zip(pids) {
-        stream(elementary.coding, *pid, &elementary.descriptors, &mut body);
+        stream(elementary.stream_type, *pid, &elementary.descriptors, &mut body);
     }
     section(0x02, PROGRAM, version, &body)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::fault::Fault;
 use super::packet::{Head, NULL, PACKET, pid};
-use super::pes::{Pes, since};
+use super::pes::{Pes, PesHead, since};
 use super::picture::{Inspection, Pictures, Start};
 use super::program::{self, Kind, Program};
 use super::section::Sections;
@@ -29,6 +29,8 @@ const MAX_HEAD: usize = 8 << 10;
 const MAX_HELD: usize = 256 * PACKET;
 /// Between random access points where each frame would be one, in 90 kHz ticks.
 const AUDIO_INTERVAL: u64 = 400 * 90;
+/// A video that is declared and sends nothing while audio goes on for this long does not keep players from starting.
+const PATIENCE: i64 = 3_000 * 90;
 const PIDS: usize = 1 << 13;
 
 /// Which program of a source is wanted.
@@ -175,6 +177,8 @@ enum Role {
     Lead,
     /// Any other video or audio.
     Media,
+    /// Video that does not come, for which audio stands in.
+    Absent,
     /// Neither: sections, subtitles, a clock of its own.
     Data,
 }
@@ -194,6 +198,8 @@ struct Tables {
     /// `None` if the program's lead is audio.
     pictures: Option<Pictures>,
     clock: Option<u64>,
+    /// The first time of audio since the last packet of the lead.
+    alone: Option<u64>,
     /// The last random access point of a program without video.
     mark: Option<u64>,
     pending: Pending,
@@ -209,8 +215,8 @@ struct Tables {
 #[derive(Debug, Default)]
 struct Pending {
     data: Vec<u8>,
-    /// Where the first packet of video or audio is.
-    media: Option<usize>,
+    /// Where the last packet of video or audio ends. What is behind it waits for the next one, however reads were cut.
+    media: usize,
     /// If it begins with a random access point.
     random_access: Option<u64>,
 }
@@ -220,6 +226,8 @@ struct Pending {
 struct Candidate {
     /// Where its first packet is among the pending ones.
     from: usize,
+    /// Where the packet of video or audio before it ends.
+    behind: usize,
     /// What the multiplexer says.
     marked: bool,
     pts: Option<u64>,
@@ -240,6 +248,7 @@ impl Tables {
             roles: vec![Role::Foreign; PIDS].into(),
             pictures: None,
             clock: None,
+            alone: None,
             mark: None,
             pending: Pending::default(),
             candidate: None,
@@ -263,6 +272,11 @@ impl Tables {
         } else if let Some(head) = Head::read(packet) {
             match role {
                 Role::Pat | Role::Pmt => self.table(role, &head, &packet[head.payload..], out),
+                Role::Absent => {
+                    self.settle(None, out);
+                    self.assign();
+                    self.media(Role::Lead, &head, packet, out);
+                }
                 _ => self.media(role, &head, packet, out),
             }
         } else {
@@ -323,7 +337,7 @@ impl Tables {
     /// Gives each PID its role.
     fn assign(&mut self) {
         self.roles.fill(Role::Foreign);
-        self.pictures = None;
+        (self.pictures, self.alone) = (None, None);
         if let Some(program) = &self.program {
             if program.clock != NULL {
                 self.roles[usize::from(program.clock)] = Role::Data;
@@ -353,14 +367,22 @@ impl Tables {
             self.clock = Some(pcr);
         }
         let payload = &packet[head.payload..];
+        let role = self.stand_in(role, head, payload, out);
         if role == Role::Lead && head.starts {
             self.settle(None, out);
             self.head.clear();
-            let (from, marked) = (self.pending.data.len(), head.random_access);
-            self.candidate = Some(Candidate { from, marked, pts: None, inspection: None });
+            let (from, behind) = (self.pending.data.len(), self.pending.media);
+            let marked = head.random_access;
+            self.candidate = Some(Candidate { from, behind, marked, pts: None, inspection: None });
         }
-        self.pending.push(packet, role != Role::Data && !payload.is_empty());
-        self.alive |= self.pending.media.is_some();
+        self.pending.data.extend_from_slice(packet);
+        if role != Role::Data && !payload.is_empty() {
+            self.pending.media = self.pending.data.len();
+            self.alive = true;
+        } else if self.pending.data.len() - self.pending.media >= MAX_HELD {
+            self.counts.foreign += (MAX_HELD / PACKET) as u64;
+            self.pending.data.truncate(self.pending.media);
+        }
         if role == Role::Lead
             && let Some(candidate) = &mut self.candidate
         {
@@ -379,47 +401,58 @@ impl Tables {
         }
     }
 
+    /// The role of a packet's stream now that it came: audio leads where video does not come.
+    fn stand_in(&mut self, role: Role, head: &Head, payload: &[u8], out: &mut VecDeque<Segment>) -> Role {
+        if role == Role::Lead {
+            self.alone = None;
+        } else if role == Role::Media
+            && head.starts
+            && self.pictures.is_some()
+            && let Pes::Head(PesHead { pts: Some(pts), .. }) = Pes::read(payload)
+            && since(pts, *self.alone.get_or_insert(pts)) >= PATIENCE
+            && let Some(lead) = self.program.as_ref().and_then(|program| Some(program.lead()?.pid))
+        {
+            self.settle(None, out);
+            self.roles[usize::from(lead)] = Role::Absent;
+            self.roles[usize::from(head.pid)] = Role::Lead;
+            self.pictures = None;
+            return Role::Lead;
+        }
+        role
+    }
+
     /// Ends the search for what the candidate is; without a finding the multiplexer's mark counts.
     fn settle(&mut self, found: Option<Start>, out: &mut VecDeque<Segment>) {
-        let Some(Candidate { from, marked, pts, .. }) = self.candidate.take() else { return };
+        let Some(Candidate { from, behind, marked, pts, .. }) = self.candidate.take() else { return };
         let found = found.unwrap_or(Start::Unknown);
         let random_access = found == Start::RandomAccess || (found == Start::Unknown && marked);
         let Some(pts) = pts.filter(|_| random_access) else { return };
         self.mark = Some(pts);
-        if self.pending.has_media_before(from) {
-            self.emit(from, out);
-        } else {
-            // What belongs to no picture or sound goes behind the packet with which a player starts.
-            self.pending.data[..from + PACKET].rotate_right(PACKET);
-        }
-        self.pending.media = Some(0);
+        self.emit(behind, out);
+        // What belongs to no picture or sound goes behind the packet with which a player starts.
+        self.pending.data[..from - behind + PACKET].rotate_right(PACKET);
         self.pending.random_access = Some(pts);
     }
 
     /// Everything goes out that waits for nothing.
     fn flush(&mut self, out: &mut VecDeque<Segment>) {
-        let until = self.candidate.as_ref().map_or(self.pending.data.len(), |candidate| candidate.from);
-        if self.pending.has_media_before(until) {
-            self.emit(until, out);
-            if let Some(candidate) = &mut self.candidate {
-                candidate.from = 0;
-            }
-        } else if self.candidate.is_none() && self.pending.data.len() >= MAX_HELD {
-            self.counts.foreign += (self.pending.data.len() / PACKET) as u64;
-            self.pending = Pending::default();
-        }
+        let Some(candidate) = &mut self.candidate else { return self.emit(self.pending.media, out) };
+        let behind = std::mem::take(&mut candidate.behind);
+        candidate.from -= behind;
+        self.emit(behind, out);
     }
 
+    /// What is pending before `until` goes out, if anything is.
     fn emit(&mut self, until: usize, out: &mut VecDeque<Segment>) {
-        let Some(program) = &self.program else { return };
+        let Some(program) = self.program.as_ref().filter(|_| until > 0) else { return };
+        let media = self.pending.media - until;
         let rest = self.pending.data.split_off(until);
-        let media = (!rest.is_empty()).then_some(0);
-        let mut sent = std::mem::replace(&mut self.pending, Pending { data: rest, media, random_access: None });
-        if sent.data.len() < sent.data.capacity() / 2 {
+        let sent = std::mem::replace(&mut self.pending, Pending { data: rest, media, random_access: None });
+        let Pending { mut data, random_access, .. } = sent;
+        if data.len() < data.capacity() / 2 {
             // It is kept for as long as the slowest viewer needs it.
-            sent.data.shrink_to_fit();
+            data.shrink_to_fit();
         }
-        let (data, random_access) = (sent.data, sent.random_access);
         out.push_back(Segment { data, random_access, program: Arc::clone(program) });
     }
 
@@ -438,19 +471,6 @@ impl Tables {
             (None, None, Choice::Number(number)) if self.associated => Fault::NoProgram { number },
             (None, None, _) => Fault::NoPat,
         }
-    }
-}
-
-impl Pending {
-    fn push(&mut self, packet: &[u8; PACKET], media: bool) {
-        if media && self.media.is_none() {
-            self.media = Some(self.data.len());
-        }
-        self.data.extend_from_slice(packet);
-    }
-
-    fn has_media_before(&self, until: usize) -> bool {
-        self.media.is_some_and(|media| media < until)
     }
 }
 

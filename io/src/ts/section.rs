@@ -95,6 +95,9 @@ mod tests {
         complete
     }
 
+    /// What of two packets the section below leaves.
+    const STUFFING: usize = 55;
+
     fn long() -> Vec<u8> {
         psi::section(2, 1, 0, &[7; 300])
     }
@@ -105,7 +108,7 @@ mod tests {
         let (first, second) = section.split_at(184);
         let mut sections = Sections::default();
         let complete = read(&mut sections, &[(0, true, first), (1, false, second)]);
-        assert_eq!(complete, [section[1..section.len() - 56 - 4].to_vec()]);
+        assert_eq!(complete, [section[1..section.len() - STUFFING - 4].to_vec()]);
         assert_eq!(sections.faults, 0);
     }
 
@@ -122,7 +125,7 @@ mod tests {
     #[test]
     fn a_pointer_finishes_one_section_and_begins_the_next() {
         let section = long();
-        let data = &section[1..section.len() - 56];
+        let data = &section[1..section.len() - STUFFING];
         let tail = data.len() - 183;
         let mut second = vec![tail as u8];
         second.extend_from_slice(&data[183..]);

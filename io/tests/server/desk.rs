@@ -55,13 +55,17 @@ pub struct Desk {
 
 impl Desk {
     pub fn new(endpoint: Endpoint, settings: Settings) -> Self {
+        Desk::open(Config { endpoints: vec![endpoint], ..Config::default() }, settings)
+    }
+
+    pub fn open(config: Config, settings: Settings) -> Self {
         let mut entropy = 0u8;
         let next = move || {
             entropy += 1;
             [entropy; 16]
         };
         Desk {
-            server: Server::new(Config { endpoints: vec![endpoint], ..Config::default() }, settings, Box::new(next)),
+            server: Server::new(config, settings, Box::new(next)),
             now: 0,
             written: BTreeMap::new(),
             closed: Vec::new(),

@@ -48,3 +48,16 @@ fn a_session_that_is_never_taken_down_is_given_up_after_three_seconds() {
     assert!(desk.server.is_drained());
     assert_eq!(desk.server.counts().stuck, 1);
 }
+
+#[test]
+fn refusals_that_were_not_told_yet_are_told_at_the_end() {
+    let mut desk = Desk::simple();
+    for _ in 0..3 {
+        desk.ask(&post_request("", ""));
+    }
+    desk.server.drain(desk.time());
+    desk.turn();
+    let last =
+        |note: &Note| matches!(note, Note::RequestRefused { why, .. } if why.ends_with("(the last of 2 refusals)"));
+    assert!(desk.notes.iter().any(last), "{:?}", desk.notes);
+}

@@ -1,6 +1,7 @@
 //! What operators see and may end.
 
-use holdfast_core::config::Endpoint;
+use holdfast_core::config::{Channel, Config, Endpoint};
+use holdfast_io::origin::Origin;
 use holdfast_io::server::Settings;
 
 use crate::desk::{Desk, header};
@@ -56,4 +57,100 @@ fn the_ingest_page_of_an_unknown_endpoint_says_so_and_names_those_there_are() {
         assert_eq!(answer.contains("href=\"/publish/live\""), listed, "their names are as secret as the status");
         assert!(desk.ask("GET /publish/live HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
     }
+}
+
+/// A server with one channel of these sources.
+fn with_channel(sources: &[&str]) -> Desk {
+    let channel = Channel { name: "news".into(), sources: sources.len() as u32, ..Channel::default() };
+    let config = Config { endpoints: vec![Endpoint::default()], channels: vec![channel], ..Config::default() };
+    let origins = vec![sources.iter().map(|source| Origin::parse(source).unwrap()).collect()];
+    Desk::open(config, Settings { origins, ..Settings::default() })
+}
+
+/// What the one origin that is connected says.
+fn says(desk: &mut Desk, media: &[u8]) {
+    let (link, _) = desk.links[0];
+    desk.server.link_received(desk.time(), link, media);
+    desk.turn();
+}
+
+#[test]
+fn the_status_shows_where_each_channel_stands() {
+    let mut desk = with_channel(&["http://user:secret@a.example/x.ts?key=secret", "http://b.example/y.ts"]);
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!((&channel["name"], &channel["feed"]), (&"news".into(), &"/live/news.ts".into()));
+    assert_eq!((&channel["state"], &channel["opens"]), (&"off".into(), &0.into()));
+    assert_eq!(channel["sources"][0]["label"], "http://a.example/x.ts?…");
+
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!((&channel["state"], &channel["held"], &channel["viewers"]), (&"opening".into(), &1.into(), &0.into()));
+    assert_eq!((&channel["beside"]["index"], &channel["beside"]["state"]), (&0.into(), &"opening".into()));
+
+    says(&mut desk, b"HTTP/1.1 404 Not Found\r\n\r\n");
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!(channel["sources"][0]["last_fault"], "the origin answers 404");
+    assert!(channel["sources"][1]["last_fault"].is_null());
+    assert_eq!(channel["lost"], serde_json::json!({ "not-found": 1 }));
+    assert_eq!(channel["last_loss"], serde_json::json!({ "index": 0, "reason": "not-found" }));
+    assert_eq!(channel["beside"]["label"], "http://b.example/y.ts");
+
+    says(&mut desk, b"HTTP/1.1 200 OK\r\n\r\n");
+    says(&mut desk, &crate::channels::media(10));
+    desk.run(500);
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!((&channel["state"], &channel["held"], &channel["viewers"]), (&"live".into(), &0.into(), &1.into()));
+    assert_eq!((&channel["kept"]["index"], &channel["kept"]["state"]), (&1.into(), &"live".into()));
+    assert_eq!((&channel["last_media_ms"], &channel["opens"]), (&500.into(), &2.into()));
+    assert!(channel["beside"].is_null() && channel["next_attempt_ms"].is_null());
+    assert!(channel["bytes_in"].as_u64() > Some(0) && channel["bytes_in"] == channel["bytes_out"], "{channel}");
+
+    desk.run(3_100);
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!((&channel["state"], &channel["silences"]), (&"silent".into(), &1.into()));
+    assert_eq!((&channel["kept"]["state"], &channel["last_media_ms"]), (&"silent".into(), &3_100.into()));
+    assert!(!desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").contains("secret"));
+}
+
+#[test]
+fn a_channel_that_waits_says_until_when() {
+    let mut desk = with_channel(&["http://a.example/x.ts"]);
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    says(&mut desk, b"HTTP/1.1 404 Not Found\r\n\r\n");
+    assert!(desk.read(viewer).starts_with("HTTP/1.1 502 "));
+    let channel = desk.status()["channels"][0].clone();
+    assert_eq!(channel["state"], "waiting");
+    // The first pause is `no_input_timeout`, ± 20 %.
+    assert!((2_400..=3_600).contains(&channel["next_attempt_ms"].as_u64().unwrap()), "{channel}");
+    desk.now = 4_000;
+    assert!(desk.status()["channels"][0]["next_attempt_ms"].is_null(), "nobody wants it any more");
+}
+
+#[test]
+fn the_metrics_count_what_channels_do() {
+    let mut desk = with_channel(&["http://a.example/x.ts"]);
+    assert_eq!(desk.metric("holdfast_channel_state{channel=\"news\",state=\"off\"}"), Some(1));
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(desk.metric("holdfast_channel_held{channel=\"news\"}"), Some(1));
+    says(&mut desk, b"HTTP/1.1 200 OK\r\n\r\n");
+    says(&mut desk, &crate::channels::media(10));
+    desk.run(3_100);
+    for (series, value) in [
+        ("opens_total{channel=\"news\"}", 1),
+        ("silences_total{channel=\"news\"}", 1),
+        ("switches_total{channel=\"news\"}", 0),
+        ("viewers{channel=\"news\"}", 1),
+        ("lost_total{channel=\"news\",reason=\"silent\"}", 0),
+        ("state{channel=\"news\",state=\"silent\"}", 1),
+        ("state{channel=\"news\",state=\"live\"}", 0),
+        ("viewers_ended_total{channel=\"news\",reason=\"left\"}", 0),
+    ] {
+        assert_eq!(desk.metric(&format!("holdfast_channel_{series}")), Some(value), "{series}");
+    }
+    assert!(desk.metric("holdfast_channel_received_bytes_total{channel=\"news\"}") > Some(0));
+    desk.server.closed(desk.time(), viewer);
+    assert_eq!(desk.metric("holdfast_channel_viewers_ended_total{channel=\"news\",reason=\"left\"}"), Some(1));
 }

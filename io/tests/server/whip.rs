@@ -250,3 +250,15 @@ fn a_flood_of_refusals_is_told_once_a_second() {
     let denied = "holdfast_publish_denied_total{endpoint=\"live\",status=\"401\"}";
     assert_eq!(desk.metric(denied), Some(10), "all are counted");
 }
+
+#[test]
+fn a_client_that_waits_to_be_told_to_send_its_body_is_told() {
+    let mut desk = Desk::simple();
+    let request = post_request("Expect: 100-continue\r\n", OFFER);
+    let (head, body) = request.split_at(request.find("\r\n\r\n").unwrap() + 4);
+    let id = desk.connect();
+    desk.send(id, head);
+    assert_eq!(desk.read(id), "HTTP/1.1 100 Continue\r\n\r\n");
+    desk.send(id, body);
+    assert!(desk.read(id).starts_with("HTTP/1.1 201 "));
+}

@@ -74,12 +74,21 @@ pub enum Ended {
     Forced,
 }
 
+/// What is spoken at a listener.
+#[derive(Clone, Debug)]
+pub enum Door {
+    /// HTTP, within TLS where there is a configuration for it.
+    Http(Option<Arc<ServerConfig>>),
+    /// OVT, for edges.
+    Ovt,
+}
+
 /// What a driver is made of.
 pub struct Parts<S: Sys, M, P = Server> {
     /// The kernel.
     pub sys: S,
-    /// For each of its listeners, how TLS is spoken there, if it is.
-    pub listeners: Vec<Option<Arc<ServerConfig>>>,
+    /// What is spoken at each of its listeners.
+    pub listeners: Vec<Door>,
     /// Decides.
     pub server: P,
     /// Whom it trusts to be an origin.
@@ -124,7 +133,7 @@ pub struct Driver<S: Sys, M, P = Server> {
 }
 
 struct Listener {
-    tls: Option<Arc<ServerConfig>>,
+    door: Door,
     ready: bool,
 }
 
@@ -167,7 +176,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         let now = sys.now();
         Driver {
             sys,
-            listeners: listeners.into_iter().map(|tls| Listener { tls, ready: true }).collect(),
+            listeners: listeners.into_iter().map(|door| Listener { door, ready: true }).collect(),
             server,
             trust,
             media,
@@ -316,7 +325,11 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                         if std::mem::replace(&mut self.failing, false) {
                             (self.report)(Report::AcceptRecovered);
                         }
-                        match self.server.accepted(self.now, peer) {
+                        let accepted = match self.listeners[place].door {
+                            Door::Http(_) => self.server.accepted(self.now, peer),
+                            Door::Ovt => self.server.accepted_edge(self.now, peer),
+                        };
+                        match accepted {
                             Some(conn) => self.open(place, stream, conn),
                             None => self.sys.close(stream),
                         }
@@ -345,7 +358,10 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
 
     fn open(&mut self, place: usize, stream: S::Stream, conn: ConnId) {
         let peer = Peer::Client(conn);
-        let tls = self.listeners[place].tls.clone().map(ServerConnection::new).transpose();
+        let tls = match &self.listeners[place].door {
+            Door::Http(tls) => tls.clone().map(ServerConnection::new).transpose(),
+            Door::Ovt => Ok(None),
+        };
         let Ok(tls) = tls else {
             self.sys.close(stream);
             return self.server.closed(self.now, peer);

@@ -74,6 +74,10 @@ impl Serve for Script {
         None
     }
 
+    fn accepted_edge(&mut self, _: Time, _: SocketAddr) -> Option<ConnId> {
+        None
+    }
+
     fn connected(&mut self, _: Time, link: LinkId, address: SocketAddr) {
         assert_eq!(self.link(link).address.replace(address), None, "{link}: opened twice");
         if !self.link(link).to_send.is_empty() {

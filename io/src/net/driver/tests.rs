@@ -73,7 +73,7 @@ fn stage_with(seed: u64, odds: u64, settings: Settings, tls: Option<Arc<ServerCo
     };
     let parts = Parts {
         sys: fake.clone(),
-        listeners: vec![tls],
+        listeners: vec![Door::Http(tls)],
         server,
         trust: Trust::default(),
         media: Rc::clone(&studio),
@@ -491,7 +491,7 @@ fn on_loopback(tls: Option<Arc<ServerConfig>>, clients: impl FnOnce(SocketAddr))
         let media = Rc::<RefCell<Studio>>::default();
         let mut driver = Driver::new(Parts {
             sys: kernel,
-            listeners: vec![tls],
+            listeners: vec![Door::Http(tls)],
             server,
             trust: Trust::default(),
             media,

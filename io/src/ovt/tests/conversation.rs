@@ -91,7 +91,7 @@ fn our_origin_answers_as_an_origin_does() {
                     continue;
                 }
                 if origin.output().is_empty() {
-                    origin.track_changed(&larger);
+                    origin.track_changed(&larger).unwrap();
                 }
                 assert!(!origin.is_finished());
                 assert_eq!(said(&mut origin).escape_ascii().to_string(), bytes.escape_ascii().to_string());
@@ -109,12 +109,12 @@ fn changes_of_tracks_are_told_to_those_alone_who_understand_them() {
     assert!(matches!(origin.poll(), Some(OriginEvent::Request(_))));
     origin.playing(1);
     said(&mut origin);
-    origin.track_changed(&video());
+    origin.track_changed(&video()).unwrap();
     assert!(origin.output().is_empty());
 
     // Nor to those who get no media.
     let mut origin = super::origin();
-    origin.track_changed(&video());
+    origin.track_changed(&video()).unwrap();
     assert!(origin.output().is_empty());
 }
 
@@ -203,20 +203,21 @@ fn a_description_is_sent_when_an_edge_can_play_at_once() {
     origin.receive(&packet(10, br#"{"application":"describe","id":1,"target":"ovt://a/app/one"}"#));
     assert!(matches!(origin.poll(), Some(OriginEvent::Request(_))));
     let picture = |width, height, framerate| Media::Video(Picture { width, height, framerate });
-    let lacking: [(&str, fn(&mut Track), Option<Media>); 7] = [
-        ("bitrate", |track| track.bitrate = 0, None),
-        ("decoderConfig", |track| track.decoder_config = None, None),
-        ("width", |_| {}, Some(picture(0, 720, 25.0))),
-        ("height", |_| {}, Some(picture(1280, 0, 25.0))),
-        ("framerate", |_| {}, Some(picture(1280, 720, 0.0))),
-        ("framerate", |_| {}, Some(picture(1280, 720, f64::NAN))),
-        ("framerate", |_| {}, Some(picture(1280, 720, f64::INFINITY))),
+    let lacking = [
+        ("bitrate", Track { bitrate: 0, ..video() }),
+        ("decoderConfig", Track { decoder_config: None, ..video() }),
+        ("width", Track { media: picture(0, 720, 25.0), ..video() }),
+        ("height", Track { media: picture(1280, 0, 25.0), ..video() }),
+        ("framerate", Track { media: picture(1280, 720, 0.0), ..video() }),
+        ("framerate", Track { media: picture(1280, 720, f64::NAN), ..video() }),
+        ("framerate", Track { media: picture(1280, 720, f64::INFINITY), ..video() }),
+        ("decoderConfig", Track { decoder_config: None, ..audio() }),
+        ("samplerate", Track { media: Media::Audio(Sound { rate: 0, layout: 3, format: 8 }), ..audio() }),
     ];
-    for (key, lose, media) in lacking {
-        let mut description = description();
-        lose(&mut description.tracks[0]);
-        description.tracks[0].media = media.unwrap_or(description.tracks[0].media);
-        assert_eq!(origin.describe(1, &description), Err(Incomplete { track: Some(0), key }));
+    for (key, track) in lacking {
+        let incomplete = Err(Incomplete { track: Some(track.id), key });
+        assert_eq!(origin.track_changed(&track), incomplete);
+        assert_eq!(origin.describe(1, &Description { tracks: vec![track], ..description() }), incomplete);
     }
     let mut empty = description();
     empty.tracks.clear();
@@ -253,6 +254,46 @@ fn stopping_before_media_was_promised_says_nothing_more() {
     assert!(client.output().is_empty() && client.is_finished());
     client.receive(&all_of(OURS, From::Origin));
     assert_eq!(client.poll(), None);
+}
+
+#[test]
+fn a_track_may_change_before_the_answer_to_play() {
+    let ours = lines(OURS);
+    let answers: Vec<&[u8]> = ours.iter().filter(|(from, _)| *from == From::Origin).map(|(_, b)| &b[..]).collect();
+    let [describe, play, _, _, _, notice, ..] = answers[..] else { panic!() };
+    let events = told(&mut client("ovt://a/b/c"), [describe, notice, play]);
+    assert!(
+        matches!(events[..], [ClientEvent::Described(_), ClientEvent::TracksChanged(_), ClientEvent::Playing]),
+        "{events:?}"
+    );
+}
+
+#[test]
+fn notices_change_known_tracks_alone() {
+    let track = |id: u32, rate: u32| {
+        format!(
+            r#"{{"audioTrack":{{"samplerate":{rate}}},"codecId":7,"decoderConfig":"EZA=","id":{id},"mediaType":1,"timebaseDen":1000000,"timebaseNum":1}}"#
+        )
+    };
+    let notice = |message: &str, tracks: &str| {
+        let contents = format!(r#"{{"stream":{{"tracks":[{tracks}]}},"version":18}}"#);
+        let notice =
+            format!(r#"{{"application":"notify","code":200,"contents":{contents},"id":0,"message":"{message}"}}"#);
+        packet(20, notice.as_bytes())
+    };
+    let early = told(&mut client("ovt://a/b/c"), [&notice("track_changed", &track(1, 8_000))[..]]);
+    assert_eq!(early, [ClientEvent::Ignored(Ignored::Message)], "nothing is described yet");
+    let mut client = playing();
+    assert_eq!(told(&mut client, [&notice("track_changed", &track(7, 8_000))[..]]), []);
+    assert_eq!(told(&mut client, [&notice("rebooting", "")[..]]), [ClientEvent::Ignored(Ignored::Message)]);
+    let partly = format!("{{}},{}", track(1, 44_100));
+    let events = told(&mut client, [&notice("track_changed", &partly)[..]]);
+    let [ClientEvent::TracksChanged(tracks), ClientEvent::Ignored(Ignored::Track)] = &events[..] else {
+        panic!("{events:?}");
+    };
+    assert_eq!(tracks[0], video());
+    assert_eq!(tracks[1].media, Media::Audio(Sound { rate: 44_100, layout: 0, format: -1 }));
+    assert_eq!(told(&mut client, [&notice("track_changed", &track(1, 44_100))[..]]), [], "that is no change");
 }
 
 #[test]

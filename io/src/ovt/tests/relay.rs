@@ -50,7 +50,7 @@ fn thousands_of_units_arrive_as_they_were_sent() {
         let first = 18 + usize::from(u16::from_be_bytes([packets[16], packets[17]]));
         let mut changed = video.clone();
         changed.bitrate = 1_000_000 + number as u32;
-        origin.track_changed(&changed);
+        origin.track_changed(&changed).unwrap();
         let message = said(&mut origin);
         let mut events = told(&mut client, [&packets[..first], &message[..], &packets[first..]]);
         if first == packets.len() {
@@ -83,6 +83,13 @@ fn one_counter_goes_through_all_units_of_a_stream_and_wraps() {
         assert!(rest.is_empty());
     }
     assert_eq!(expected, 464, "three packets each, 66 000 in all");
+}
+
+#[test]
+fn every_frame_of_audio_bears_the_key_flag() {
+    let frame = Frame { pts: 0, dts: 0, duration: None, key: false, data: &[1] };
+    let flag = |track: &Track| Packetizer::new(Generation::V20).unit(track, &frame).unwrap()[18 + 29];
+    assert_eq!((flag(&audio()), flag(&video())), (2, 1));
 }
 
 #[test]

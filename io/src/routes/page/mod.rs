@@ -125,10 +125,26 @@ mod tests {
     }
 
     #[test]
+    fn every_state_of_a_channel_has_words_and_a_colour() {
+        let (words, css) = (text("/page/words.js"), text("/page/page.css"));
+        for state in crate::routes::status::channels::STATES {
+            assert!(words.contains(&format!("\n  {state}: ")), "{state}");
+            // Off is drawn in the colour that rows have anyway.
+            assert!(state == "off" || css.contains(&format!("[data-state=\"{state}\"]")), "{state}");
+        }
+    }
+
+    #[test]
     fn every_reason_of_the_core_to_refuse_a_publisher_has_words() {
         let words = text("/page/words.js");
-        // Viewers alone meet the first; the others come with 422 and 404, which have words of their own.
-        let elsewhere = [RefuseReason::TooManyViewers, RefuseReason::NegotiationFailed, RefuseReason::NotFound];
+        // Viewers alone meet the first three; the others come with 422 and 404, which have words of their own.
+        let elsewhere = [
+            RefuseReason::TooManyViewers,
+            RefuseReason::StartTimeout,
+            RefuseReason::NoSource,
+            RefuseReason::NegotiationFailed,
+            RefuseReason::NotFound,
+        ];
         for reason in RefuseReason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
             let reason = reason.as_str();
             let has = |key: &str| words.contains(&format!("\n  {key}: "));

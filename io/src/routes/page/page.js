@@ -5,7 +5,7 @@
 
 import { capture, Meter, release } from "./capture.js";
 import { Publisher } from "./publisher.js";
-import { explain, STATES } from "./words.js";
+import { CHANNEL_STATES, explain, STATES } from "./words.js";
 
 const query = new URLSearchParams(location.search);
 const auto = query.get("auto") === "1";
@@ -15,6 +15,7 @@ const meter = new Meter();
 
 let stream = null;
 let endpoints = null;
+let channels = [];
 let wakeLock = null;
 let choosing = Promise.resolve();
 
@@ -217,10 +218,13 @@ async function readStatus() {
     const response = await fetch("/api/status", { cache: "no-store", signal: AbortSignal.timeout(2000) });
     const status = response.ok ? await response.json() : {};
     endpoints = Array.isArray(status.endpoints) ? status.endpoints : null;
+    channels = Array.isArray(status.channels) ? status.channels : [];
   } catch {
     endpoints = null;
+    channels = [];
   }
   showEndpoints();
+  showChannels();
 }
 
 function showEndpoints() {
@@ -246,21 +250,45 @@ function showWatch() {
   const viewers = endpoint?.slots?.reduce((sum, slot) => sum + (slot.viewers ?? 0), 0);
   $("viewers").textContent = viewers ?? "–";
 
-  const list = $("slots");
-  while (list.children.length > slots.length) list.lastChild.remove();
-  while (list.children.length < slots.length) list.append(slotRow());
+  const rows = rowsOf($("slots"), slots.length);
   slots.forEach((slot, index) => {
-    const [code, , note] = list.children[index].children;
     const words = [];
     if (slots.length > 1) words.push(`Slot ${index + 1}`);
     if (slot.state) words.push(slot.state === "held" ? "on air" : "free");
-    if (slot.viewers !== undefined) words.push(slot.viewers === 1 ? "1 viewer" : `${slot.viewers} viewers`);
-    if (code.textContent !== address(slot)) code.textContent = address(slot);
-    note.textContent = words.join(" · ");
+    if (slot.viewers !== undefined) words.push(viewersIn(slot));
+    showRow(rows[index], address(slot), words);
   });
   const url = address(slots[0]);
   const commands = [`ffplay -fflags nobuffer '${url}'`, `mpv --profile=low-latency '${url}'`, `vlc '${url}'`].join("\n");
   if ($("commands").textContent !== commands) $("commands").textContent = commands;
+}
+
+function showChannels() {
+  $("channels").hidden = channels.length === 0;
+  const rows = rowsOf($("channel-list"), channels.length);
+  channels.forEach(({ name, feed, state, kept, beside, viewers }, index) => {
+    const from = (kept ?? beside)?.label;
+    const words = [name, CHANNEL_STATES[state] ?? state];
+    if (from) words.push(`from ${from}`);
+    if (viewers !== undefined) words.push(viewersIn({ viewers }));
+    rows[index].dataset.state = state;
+    showRow(rows[index], new URL(feed ?? `/live/${name}.ts`, location.href).href, words);
+  });
+}
+
+const viewersIn = ({ viewers }) => (viewers === 1 ? "1 viewer" : `${viewers} viewers`);
+
+/** As many rows as are wanted; those that stay keep what a person has selected in them. */
+function rowsOf(list, count) {
+  while (list.children.length > count) list.lastChild.remove();
+  while (list.children.length < count) list.append(slotRow());
+  return list.children;
+}
+
+function showRow(row, address, words) {
+  const [code, , note] = row.children;
+  if (code.textContent !== address) code.textContent = address;
+  note.textContent = words.join(" · ");
 }
 
 function slotRow() {

@@ -16,6 +16,15 @@ export const STATES = {
   stopped: ["Stopped", "Nothing is being sent."],
 };
 
+export const CHANNEL_STATES = {
+  off: "plays when somebody watches",
+  opening: "asking its source",
+  live: "live",
+  silent: "its source is silent",
+  waiting: "no source can be had, trying again",
+  ended: "its source has ended",
+};
+
 const REASONS = {
   // The server's, about the slot.
   "holder-live": "Somebody else is on air here, and alive. You go on air as soon as they stop.",

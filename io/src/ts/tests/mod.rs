@@ -1,7 +1,12 @@
 //! What every test here stands on: units made by hand, and a strict reader of what came out.
 
+mod demuxing;
 mod players;
+mod recordings;
 mod rules;
+mod scanning;
+mod source;
+mod splicing;
 
 use std::collections::BTreeMap;
 

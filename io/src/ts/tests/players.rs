@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::*;
 
-fn run(program: &str, args: &[&str]) -> Vec<u8> {
+pub(super) fn run(program: &str, args: &[&str]) -> Vec<u8> {
     let output = Command::new(program).args(["-v", "error"]).args(args).output();
     let output = output.unwrap_or_else(|error| panic!("{program} must be installed: {error}"));
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -82,19 +82,23 @@ fn units(index: u32, from: i64, video: &[(bool, Vec<u8>)], codec: Codec, audio: 
 }
 
 /// A stream in a file of its own.
-struct File(PathBuf);
+pub(super) struct Recording(PathBuf);
 
-impl File {
-    fn new(name: &str, stage: &Stage) -> File {
+impl Recording {
+    pub(super) fn new(name: &str, chunks: &[Chunk]) -> Recording {
         let path = std::env::temp_dir().join(format!("holdfast-{}-{name}.ts", std::process::id()));
-        let data: Vec<u8> = stage.chunks.iter().flat_map(|chunk| chunk.data.clone()).collect();
+        let data: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.data.clone()).collect();
         std::fs::write(&path, data).unwrap();
-        File(path)
+        Recording(path)
+    }
+
+    pub(super) fn path(&self) -> &str {
+        self.0.to_str().unwrap()
     }
 
     /// Decodes all of it without an error; returns how many packets of each kind there are, and all their times in seconds.
-    fn check(&self) -> (usize, usize, Vec<f64>) {
-        let path = self.0.to_str().unwrap();
+    pub(super) fn check(&self) -> (usize, usize, Vec<f64>) {
+        let path = self.path();
         run("ffmpeg", &["-xerror", "-err_detect", "explode", "-i", path, "-map", "0", "-f", "null", "-"]);
         let entries = ["-show_entries", "packet=codec_type,pts_time", "-of", "csv=p=0"];
         let list = String::from_utf8(run("ffprobe", &[&entries[..], &[path]].concat())).unwrap();
@@ -105,7 +109,7 @@ impl File {
     }
 }
 
-impl Drop for File {
+impl Drop for Recording {
     fn drop(&mut self) {
         // What stays behind in the directory for such things harms nobody.
         let _ = std::fs::remove_file(&self.0);
@@ -127,7 +131,7 @@ fn two_sessions_of_different_size_play_as_one() {
     push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Aac, &audio));
     stage.muxer.session(session(2), tracks);
     push_all(&mut stage, units(2, 5_000_000, &pictures("640x360"), Codec::Aac, &audio));
-    let (video, sound, times) = File::new("sizes", &stage).check();
+    let (video, sound, times) = Recording::new("sizes", &stage.chunks).check();
     assert_eq!((video, sound), (100, 2 * audio.len()));
     assert!(times.iter().all(|time| (10.0..17.1).contains(time)));
 }
@@ -138,11 +142,11 @@ fn opus_plays_beside_video_in_mono_and_stereo() {
         let audio = opus_packets(channels);
         let mut stage = Stage::new(1, BOTH);
         push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 1 }, &audio));
-        let file = File::new(&format!("opus{channels}"), &stage);
+        let file = Recording::new(&format!("opus{channels}"), &stage.chunks);
         let (video, sound, _) = file.check();
         assert_eq!((video, sound), (50, audio.len()));
         let entries = ["-show_entries", "stream=codec_name,channels", "-of", "csv=p=0"];
-        let streams = run("ffprobe", &[&entries[..], &[file.0.to_str().unwrap()]].concat());
+        let streams = run("ffprobe", &[&entries[..], &[file.path()]].concat());
         let streams = String::from_utf8(streams).unwrap();
         assert!(streams.contains("h264") && streams.contains("opus,2"), "{streams}");
     }
@@ -155,7 +159,7 @@ fn a_player_that_starts_at_a_random_access_point_misses_nothing() {
     push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 2 }, &audio));
     let start = stage.chunks.iter().rposition(|chunk| chunk.random_access).unwrap();
     stage.chunks.drain(..start);
-    let (video, _, _) = File::new("start", &stage).check();
+    let (video, _, _) = Recording::new("start", &stage.chunks).check();
     assert_eq!(video, 25);
 }
 
@@ -164,10 +168,10 @@ fn audio_alone_plays_and_video_may_come_later() {
     let (audio, video) = (opus_packets("2"), pictures("320x180"));
     let mut stage = Stage::new(1, AUDIO_ONLY);
     push_all(&mut stage, units(1, 0, &[], Codec::Opus { channels: 2 }, &audio));
-    let (pictures, sound, _) = File::new("audio", &stage).check();
+    let (pictures, sound, _) = Recording::new("audio", &stage.chunks).check();
     assert_eq!((pictures, sound), (0, audio.len()));
     stage.muxer.session(session(2), BOTH);
     push_all(&mut stage, units(2, 2_100_000, &video, Codec::Opus { channels: 2 }, &audio));
-    let (pictures, sound, _) = File::new("later", &stage).check();
+    let (pictures, sound, _) = Recording::new("later", &stage.chunks).check();
     assert_eq!((pictures, sound), (50, 2 * audio.len()));
 }
