@@ -172,7 +172,7 @@ impl Bench<'_> {
         match reason {
             RefuseReason::StartTimeout => waited >= channel.settings.start_timeout && !self.flows(channel),
             RefuseReason::NoSource => {
-                let failed = channel.losses > 0 || channel.given_up;
+                let failed = channel.losses > 0 || channel.silences > 0 || channel.given_up;
                 failed && !self.flows(channel) && self.may_give_up(channel)
             }
             _ => false,
