@@ -56,7 +56,11 @@ fn authorities(reader: &mut Reader<'_>) {
     }
     if let Err(error) = tls::Trust::with_authorities(&path) {
         let wrong = format!("\"{}\" cannot be used: {error}", path.display());
-        reader.conflict(&[AUTHORITIES], wrong, String::from("name a PEM file with CERTIFICATE sections of authorities"));
+        reader.conflict(
+            &[AUTHORITIES],
+            wrong,
+            String::from("name a PEM file with CERTIFICATE sections of authorities"),
+        );
     }
 }
 
