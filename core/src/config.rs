@@ -46,7 +46,7 @@ pub struct Channel {
     pub failback: bool,
     /// The pause between two looks at an earlier origin; grows to [`Channel::FAILBACK_MAX`].
     pub failback_interval: Duration,
-    /// How long after the last viewer left the origin is left.
+    /// How long after the last viewer left the origin is left; less than 100 ms counts as that.
     pub idle_timeout: Duration,
     /// How long an origin that ended in order is asked again before viewers are ended.
     pub end_grace: Duration,

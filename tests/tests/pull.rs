@@ -73,7 +73,7 @@ fn p1_p2_p3_a_silent_origin_and_three_edges() {
         let opens = origin.opens_since(silent);
         for edge in &edges {
             let channel = edge.channel("news");
-            assert_eq!(channel["phase"], "silent", "{channel}");
+            assert_eq!(channel["state"], "silent", "{channel}");
             let age = channel["last_media_ms"].as_u64().unwrap();
             assert!((18_000..22_000).contains(&age), "the true time since the last media: {channel}");
         }
@@ -244,9 +244,9 @@ fn p13_a_refusal_reaches_the_viewer_at_once() {
 #[test]
 fn p21_a_channel_that_leads_to_itself_is_refused() {
     let _turn = turn();
-    let own = "[http]\nlisten = [\"127.0.0.1:18099\"]\n";
+    let own = "[http]\nlisten = [\"0.0.0.0:18099\"]\n";
     // By a name, so that the configuration cannot tell.
-    let edge = Edge::start(&format!("{own}{}", channel(&["http://localhost:18099/live/news.ts".into()], "")));
+    let edge = Edge::start(&format!("{own}{}", channel(&["http://127.0.0.2:18099/live/news.ts".into()], "")));
     let answer = edge.get("/live/news.ts");
     assert_eq!((answer.status, answer.reason().as_str()), (502, "no-source"), "{answer:?}");
     assert!(edge.log().contains("leads back") || edge.log().contains("circle"), "{}", edge.log());

@@ -134,7 +134,7 @@ fn every_fault_is_said_with_its_line_and_key() {
         [
             r#"f.toml:4: key `http.listen[1]`: "localhost:2" is not an IP address with a port; write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#.to_owned(),
             "f.toml:6: key `http.listen_`: there is no such key; did you mean `listen`?".to_owned(),
-            "f.toml:7: key `colour`: there is no such key; known here: api, channel, channel_defaults, endpoint, http, ice, live, log, media".to_owned(),
+            "f.toml:7: key `colour`: there is no such key; known here: api, channel, channel_defaults, endpoint, http, ice, live, log, media, origins, ovt".to_owned(),
             "f.toml:10: key `endpoint[0].deadafter`: there is no such key; did you mean `dead_after`?".to_owned(),
             format!("f.toml:13: key `endpoint[1].dead_after`: is of type integer where text is wanted; {right}"),
             "f.toml:14: key `endpoint[1].poll`: 5ms is too short; write 10ms to 10s".to_owned(),
@@ -217,6 +217,8 @@ fn sums_are_bounded() {
 #[test]
 fn listeners_certificates_and_ice_servers_are_whole() {
     assert!(faults("http.listen = ['127.0.0.1:80', '127.0.0.1:80']")[0].contains("is there twice"));
+    let shared = faults("http.listen = ['127.0.0.1:80']\novt.listen = ['127.0.0.1:80']");
+    assert!(shared[0].starts_with("f.toml:2: key `ovt.listen`: \"127.0.0.1:80\" is there twice"), "{shared:?}");
     parse("http.listen = ['127.0.0.1:0', '127.0.0.1:0']", "f.toml").expect("two ports of the system's choice");
     assert!(faults("http.tls.cert = '/a'")[0].contains("key `http.tls.cert`: stands without `http.tls.key`"));
     assert!(faults("http.tls.key = '/a'")[0].contains("key `http.tls.key`: stands without `http.tls.cert`"));
@@ -238,6 +240,8 @@ fn certificates_must_be_readable_files() {
         text.contains("HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: \"/\" cannot be read: it is not a file"),
         "{text}"
     );
+    let authorities = with(&[("HOLDFAST_ORIGINS_AUTHORITIES", "/")]).expect_err("refused").to_string();
+    assert!(authorities.contains("key `origins.authorities`: \"/\" cannot be read: it is not a file"), "{authorities}");
 }
 
 /// A certificate and its key in files of the temporary folder.
@@ -267,6 +271,10 @@ fn certificates_must_be_usable() {
         assert!(text.starts_with(variable) && text.contains(right), "{text}");
         assert_eq!(text.lines().count(), 1);
     }
+    let authorities = |path: &str| with(&[("HOLDFAST_ORIGINS_AUTHORITIES", path)]);
+    authorities(&cert).expect("a certificate is one of an authority");
+    let text = authorities(junk).expect_err("refused").to_string();
+    assert!(text.starts_with("HOLDFAST_ORIGINS_AUTHORITIES: key `origins.authorities`: "), "{text}");
     for path in [cert, key, other] {
         std::fs::remove_file(path).expect("it is ours");
     }

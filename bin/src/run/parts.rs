@@ -102,6 +102,10 @@ pub(super) fn entropy() -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use holdfast_core::time::Time;
+
     use super::*;
     use crate::config::parse;
 
@@ -167,6 +171,58 @@ mod tests {
         let starts: Vec<u64> = segments.iter().filter_map(|segment| segment.random_access).collect();
         assert_eq!(starts.len(), 8);
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] == 90_000), "{starts:?}");
+    }
+
+    /// What the first viewer of the embedded default gets in `seconds`, without its head.
+    fn watched(seconds: u64) -> Vec<u8> {
+        let settings = Settings::default();
+        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        let mut server = server::Server::new(settings.core, own, Box::new(entropy));
+        let (mut now, mut stream) = (Time::ZERO, Vec::new());
+        let viewer = server.accepted(now, "127.0.0.1:50000".parse().expect("an address")).expect("room");
+        server.received(now, viewer, b"GET /live/test.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+        while now < Time::from_micros(seconds * 1_000_000) {
+            while let Some(action) = server.poll() {
+                if let server::Action::Write(id) = action {
+                    let taken = server.transmit(now, id, &mut |pieces| {
+                        pieces.iter().for_each(|piece| stream.extend_from_slice(piece));
+                        Ok(pieces.iter().map(|piece| piece.len()).sum())
+                    });
+                    taken.expect("the socket takes everything");
+                }
+            }
+            now = server.deadline().expect("a file has more to give").max(now);
+            server.tick(now);
+        }
+        let head = stream.windows(4).position(|end| end == b"\r\n\r\n").expect("an answer") + 4;
+        assert!(stream.starts_with(b"HTTP/1.1 200 "));
+        stream.split_off(head)
+    }
+
+    /// Presentation times of PES packets, by PID.
+    fn times(stream: &[u8]) -> BTreeMap<u16, Vec<u64>> {
+        let mut times: BTreeMap<u16, Vec<u64>> = BTreeMap::new();
+        for packet in stream.as_chunks::<188>().0 {
+            let payload = 4 + if packet[3] & 0x20 != 0 { 1 + usize::from(packet[4]) } else { 0 };
+            let Some([0, 0, 1, .., flags, _, a, b, c, d, e]) = packet.get(payload..payload + 14) else { continue };
+            if packet[1] & 0x40 != 0 && flags & 0x80 != 0 {
+                let [a, b, c, d, e] = [a, b, c, d, e].map(|byte| u64::from(*byte));
+                let time = (a >> 1 & 7) << 30 | b << 22 | (c >> 1) << 15 | d << 7 | e >> 1;
+                times.entry(u16::from_be_bytes([packet[1] & 0x1f, packet[2]])).or_default().push(time);
+            }
+        }
+        times
+    }
+
+    #[test]
+    fn the_default_channel_plays_at_once_and_round_after_round_without_a_seam() {
+        let times = times(&watched(20));
+        assert_eq!(times.len(), 2, "a picture and a sound");
+        for (pid, times) in times {
+            let step = if pid == 0x100 { 3_600 } else { 1_920 };
+            assert!(times.len() as u64 > 19 * 90_000 / step, "{} on PID {pid}", times.len());
+            assert!(times.windows(2).all(|pair| pair[1] - pair[0] == step), "PID {pid}: {times:?}");
+        }
     }
 
     #[test]

@@ -111,11 +111,12 @@ pub(super) struct Channel {
 impl Channel {
     pub fn new(settings: config::Channel, feed: FeedId) -> Self {
         let sources = settings.sources.clamp(1, config::Channel::SOURCES) as usize;
-        // Nothing is asked more often, whatever was configured.
+        // Nothing is asked or looked at more often, whatever was configured.
         let least = Duration::from_millis(100);
         let no_input_timeout = settings.no_input_timeout.max(least);
         let failback_interval = settings.failback_interval.max(least);
-        let settings = config::Channel { no_input_timeout, failback_interval, ..settings };
+        let idle_timeout = settings.idle_timeout.max(least);
+        let settings = config::Channel { no_input_timeout, failback_interval, idle_timeout, ..settings };
         Channel {
             settings,
             feed,

@@ -279,6 +279,17 @@ fn a_channel_is_pulled_when_somebody_wants_it_and_left_when_nobody_does() {
 }
 
 #[test]
+fn a_channel_that_is_to_be_left_at_once_is_left_soon_and_costs_no_endless_loop() {
+    let mut stage = Stage::new(Channel { idle_timeout: Duration::ZERO, ..Channel::default() }, &[Origin::Good]);
+    let viewer = stage.viewer();
+    stage.run(1_000);
+    assert_eq!(stage.phase(), Phase::Live);
+    stage.leave(viewer);
+    stage.run(100 + STEP);
+    assert_eq!((stage.phase(), stage.connections.len()), (Phase::Off, 0));
+}
+
+#[test]
 fn p1_a_silent_origin_is_asked_three_times_in_twenty_seconds() {
     let mut stage = Stage::of(&[Origin::Silent]);
     let request = stage.join();

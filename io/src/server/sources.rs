@@ -512,5 +512,5 @@ impl Server {
 }
 
 fn http_target(get: &Get) -> Target {
-    Target { host: get.host().into(), port: get.port(), tls: get.is_encrypted() }
+    Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
 }

@@ -121,6 +121,8 @@ fn a_channel_that_waits_says_until_when() {
     assert_eq!(channel["state"], "waiting");
     // The first pause is `no_input_timeout`, ± 20 %.
     assert!((2_400..=3_600).contains(&channel["next_attempt_ms"].as_u64().unwrap()), "{channel}");
+    desk.now = 4_000;
+    assert!(desk.status()["channels"][0]["next_attempt_ms"].is_null(), "nobody wants it any more");
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn the_metrics_count_what_channels_do() {
     says(&mut desk, &crate::channels::media(10));
     desk.run(3_100);
     for (series, value) in [
-        ("opens_total{channel=\"news\"}", 2),
+        ("opens_total{channel=\"news\"}", 1),
         ("silences_total{channel=\"news\"}", 1),
         ("switches_total{channel=\"news\"}", 0),
         ("viewers{channel=\"news\"}", 1),

@@ -115,6 +115,32 @@ names! {
         Nonsense = "nonsense",
         /// An operator ends a session.
         Kick = "kick",
+        /// A client hangs up while it is held for a channel's first media.
+        HangUpWaiting = "hang-up-waiting",
+        /// A viewer goes from one channel to another.
+        Zap = "zap",
+        /// An origin agrees, or sent, and sends nothing.
+        OriginSilent = "origin-silent",
+        /// An origin takes connections and never says a word.
+        OriginDead = "origin-dead",
+        /// Connections to an origin stand and are dead for ever.
+        OriginBlackHole = "origin-black-hole",
+        /// An origin refuses.
+        OriginRefuses = "origin-refuses",
+        /// An origin's handshake drips.
+        OriginDrips = "origin-drips",
+        /// An origin agrees, then resets.
+        OriginResetsAtPlay = "origin-resets-at-play",
+        /// An origin sends for a while, then resets.
+        OriginFlaps = "origin-flaps",
+        /// An origin sends for a while, then ends in order.
+        OriginEnds = "origin-ends",
+        /// An origin sends pictures that nobody can start with.
+        OriginKeyless = "origin-keyless",
+        /// An origin breaks all connections and is another when it is back.
+        OriginReturns = "origin-returns",
+        /// Inputs about sources that are over.
+        LateSource = "late-source",
         /// The program is told to end in the middle of everything.
         Shutdown = "shutdown",
     }
@@ -156,6 +182,9 @@ names! {
         RefusedDraining = "refused-draining",
         RefusedTooManyViewers = "refused-too-many-viewers",
         RefusedNotFound = "refused-not-found",
+        RefusedStartTimeout = "refused-start-timeout",
+        RefusedNoSource = "refused-no-source",
+        RefusedFromMemory = "refused-from-memory",
         EndedDeleted = "ended-deleted",
         EndedNegotiationFailed = "ended-negotiation-failed",
         EndedClientGone = "ended-client-gone",
@@ -170,6 +199,44 @@ names! {
         ViewerEndedSlow = "viewer-ended-slow",
         ViewerEndedIdle = "viewer-ended-idle",
         ViewerEndedShutdown = "viewer-ended-shutdown",
+        ViewerEndedEnded = "viewer-ended-ended",
+        ViewerEndedNoSource = "viewer-ended-no-source",
+        SourceKeyFrame = "source-key-frame",
+        ChannelStarted = "channel-started",
+        ChannelStartedForTwo = "channel-started-for-two",
+        ChannelBack = "channel-back",
+        ChannelFailover = "channel-failover",
+        ChannelFailback = "channel-failback",
+        ChannelBeganAgain = "channel-began-again-within-grace",
+        ChannelOff = "channel-off",
+        ChannelOnAgain = "channel-on-again",
+        ChannelEndedInOrder = "channel-ended-in-order",
+        ChannelEndedNoSource = "channel-ended-no-source",
+        ChannelPersistent = "channel-pulled-for-nobody",
+        SilentAfterMedia = "silent-after-media",
+        SilentFromTheBeginning = "silent-from-the-beginning",
+        SilentLost = "silent-connection-lost",
+        SilentBesideDead = "silent-beside-another",
+        ProbeFailed = "probe-failed",
+        ShortSuccess = "short-success",
+        LongSuccess = "long-success",
+        FixedCadence = "fixed-cadence",
+        GrowingPause = "growing-pause",
+        JoinedUnderRepair = "joined-under-repair",
+        JoinedInPause = "joined-in-pause",
+        DrainedWhileWaiting = "drained-while-waiting",
+        LostNotFound = "lost-not-found",
+        LostForbidden = "lost-forbidden",
+        LostUnresolved = "lost-unresolved",
+        LostUnreachable = "lost-unreachable",
+        LostRefused = "lost-refused",
+        LostReset = "lost-reset",
+        LostEnded = "lost-ended",
+        LostUnusable = "lost-unusable",
+        LostLoop = "lost-loop",
+        LostTimedOut = "lost-timed-out",
+        LostSilent = "lost-silent",
+        LostNoKeyFrame = "lost-no-key-frame",
     }
 }
 

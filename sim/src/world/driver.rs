@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdfast_core::input::{EndReason, Input};
+use holdfast_core::input::{EndReason, Input, SourceId, Writer};
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
@@ -85,6 +85,26 @@ impl World<'_> {
         self.call(input)
     }
 
+    /// Hands in media of a source as a driver does that has to know beforehand whether it goes into the feed.
+    pub(super) fn ask_first(&mut self, source: SourceId, input: Input) -> Result<(), Broken> {
+        let Input::Media { feed, from, random_access, .. } = &input else { return Ok(()) };
+        let (feed, from, random_access) = (*feed, *from, random_access.is_some());
+        if self.edge.edge().deadline().is_some_and(|at| at <= self.now) {
+            self.handle(Input::Tick)?;
+        }
+        if !self.edge.edge().takes(self.now, feed, from, random_access) {
+            self.bench().media(source, random_access, false)?;
+            return self.handle(Input::Arrived { source });
+        }
+        let bytes = |world: &Self| world.edge.edge().feeds().status(world.now, feed).map(|status| status.bytes_in);
+        let before = bytes(self);
+        self.handle(input)?;
+        if bytes(self) == before {
+            return Err(Broken { id: "pull-3", what: format!("media of {source} was to be taken and is not") });
+        }
+        Ok(())
+    }
+
     pub(super) fn plan_stall(&mut self) {
         if self.plan.has(Fault::Stall) {
             let at = self.now + span(&mut self.driver.dice, 50, 8_000);
@@ -127,7 +147,8 @@ impl World<'_> {
 
 fn from_media_side(input: &Input) -> bool {
     match input {
-        Input::Answered { .. } | Input::Released { .. } | Input::Media { .. } | Input::KeyFrameWanted { .. } => true,
+        Input::Answered { .. } | Input::Released { .. } | Input::KeyFrameWanted { .. } => true,
+        Input::Media { from, .. } => matches!(from, Writer::Session(_)),
         Input::End { reason, .. } => !matches!(reason, EndReason::Deleted | EndReason::Kicked),
         _ => false,
     }

@@ -8,6 +8,7 @@ mod driver;
 mod named;
 pub(crate) mod oracle;
 mod publisher;
+mod pull;
 mod random;
 mod side;
 mod stream;
@@ -20,8 +21,8 @@ use std::fmt;
 use std::io::Write;
 use std::time::Duration;
 
-use holdfast_core::config::Config;
-use holdfast_core::input::{Input, Output, RequestId, SessionId, Writer};
+use holdfast_core::config::{self, Config};
+use holdfast_core::input::{ChannelId, Input, Output, RequestId, SessionId, SourceId, Writer};
 use holdfast_core::journal::{self, Recorded};
 use holdfast_core::time::Time;
 use rand::SeedableRng;
@@ -31,6 +32,8 @@ use chance::{CLOCK_BACK, Fault, Mark, Plan};
 use driver::Driver;
 use oracle::{Allowance, Bench, Broken};
 use publisher::Publisher;
+use pull::origin::{self, Link, Origin};
+use pull::truth::Channel;
 use side::{Senses, Side};
 use truth::Truth;
 use viewer::Viewer;
@@ -60,6 +63,10 @@ enum Event {
     Publisher { index: usize, life: u32, step: publisher::Step },
     /// A viewer's own step.
     Viewer { index: usize, life: u32, step: viewer::Step },
+    /// A step of a connection to an origin; void once it is closed.
+    Link { source: SourceId, step: origin::Step },
+    /// An origin behaves otherwise.
+    Origin { channel: usize, index: usize },
     /// An operator does something.
     Operator,
 }
@@ -109,6 +116,11 @@ pub(crate) struct World<'t> {
     side: Side,
     publishers: Vec<Publisher>,
     viewers: Vec<Viewer>,
+    /// By channel and place in its list.
+    origins: Vec<Vec<Origin>>,
+    links: BTreeMap<SourceId, Link>,
+    /// Whether the driver asks what will become of a source's media before it hands it in.
+    asks_first: bool,
     owners: BTreeMap<RequestId, Owner>,
     healed: bool,
     requests: u64,
@@ -132,12 +144,27 @@ impl<'t> World<'t> {
     pub fn new(config: Config, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
         let edge = Recorded::on(config.clone());
         let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
+        let numbered = || config.channels.iter().enumerate();
+        let channel = |(place, settings): (usize, &config::Channel)| {
+            Some(Channel::new(settings, edge.edge().pull().feed_of(ChannelId(place as u32))?))
+        };
+        let channels = numbered().filter_map(channel).collect();
+        let origin =
+            |place: usize, index: u32| Origin::new(generator(seed, 20_000 + 100 * place as u64 + u64::from(index)));
+        let origins = numbered()
+            .map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect())
+            .collect();
         World {
             now: Time::ZERO,
             seed,
-            truth: Truth::new(&config, edge.edge().feeds().feeds()),
+            truth: Truth::new(&config, edge.edge().feeds().feeds(), channels),
             edge,
-            allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
+            allowance: Allowance {
+                slack: plan.slack(),
+                unseen: plan.unseen_at_most(),
+                early,
+                arrival: origin::ARRIVAL,
+            },
             plan,
             witness: Witness::default(),
             queue: BinaryHeap::new(),
@@ -147,6 +174,9 @@ impl<'t> World<'t> {
             side: Side::new(generator(seed, 3)),
             publishers: Vec::new(),
             viewers: Vec::new(),
+            origins,
+            links: BTreeMap::new(),
+            asks_first: false,
             owners: BTreeMap::new(),
             healed: false,
             requests: 0,
@@ -216,12 +246,24 @@ impl<'t> World<'t> {
             Event::Thaw => self.thaw(),
             Event::Publisher { index, life, step } => self.publisher(index, life, step),
             Event::Viewer { index, life, step } => self.viewer(index, life, step),
+            Event::Link { source, step } => self.link(source, step),
+            Event::Origin { channel, index } => {
+                self.origin(channel, index);
+                Ok(())
+            }
             Event::Operator => self.operate(),
         }
     }
 
     /// Gives the core one input, now, and lets everybody act on what comes out.
     fn call(&mut self, input: Input) -> Result<(), Broken> {
+        match input {
+            Input::Media { from: Writer::Source(source), .. } if self.asks_first => self.ask_first(source, input),
+            input => self.handle(input),
+        }
+    }
+
+    fn handle(&mut self, input: Input) -> Result<(), Broken> {
         self.budget()?;
         self.witness.input(self.now, &self.truth, &input);
         if self.trace.is_some() && input != Input::Tick {
@@ -247,14 +289,25 @@ impl<'t> World<'t> {
             self.bench().output(&input, output)?;
             self.witness.output(self.now, &self.truth, output);
             self.truth.output(self.now, &input, output);
+            self.blame(output);
         }
-        self.truth.after(self.now, &input);
+        let taken = self.taken(&input)?;
+        self.truth.after(self.now, &input, taken);
         self.judge(&input, &outputs)?;
         for output in outputs.drain(..) {
             self.react(output);
         }
         self.scratch = outputs;
         Ok(())
+    }
+
+    /// Whether a source's media went into its feed, which is judged.
+    fn taken(&self, input: &Input) -> Result<bool, Broken> {
+        let Input::Media { feed, from: Writer::Source(source), random_access, .. } = input else { return Ok(false) };
+        let Some(row) = self.truth.feeds.get(feed) else { return Ok(false) };
+        let bytes = self.edge.edge().feeds().status(self.now, *feed).map_or(0, |status| status.bytes_in);
+        self.bench().media(*source, random_access.is_some(), bytes > row.head)?;
+        Ok(bytes > row.head)
     }
 
     fn budget(&mut self) -> Result<(), Broken> {
@@ -281,6 +334,10 @@ impl<'t> World<'t> {
         {
             self.watch_starts(feed)?;
             self.bench().feed(self.edge.edge(), feed)?;
+        }
+        if let Input::Media { feed, from: Writer::Source(_), .. } = input {
+            self.watch_starts(*feed)?;
+            self.bench().feed(self.edge.edge(), *feed)?;
         }
         if let Input::KeyFrameWanted { feed } = input {
             self.bench().key_frame(*feed, outputs)?;
@@ -330,7 +387,10 @@ impl<'t> World<'t> {
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(viewer),
             Output::Rebuild { session } => self.side.rebuilt(session),
             Output::KeyFrame { session } => self.side.key_frame(session),
-            Output::Open { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } | Output::Note(_) => {}
+            Output::Open { source, channel, index } => self.open_link(source, channel, index),
+            Output::Close { source } => self.close_link(source),
+            Output::SourceKeyFrame { source } => self.want_key_frame(source),
+            Output::Note(_) => {}
         }
     }
 

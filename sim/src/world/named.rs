@@ -342,8 +342,8 @@ fn w8(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
         world.while_away(10)?;
     }
     world.wait(5_000)?;
-    let first = world.truth.feeds[&feed].chunk(before).map(|chunk| chunk.session);
-    shows!(first == Some(b), "the first media after the decision is of {first:?}, not of {b}");
+    let first = world.truth.feeds[&feed].chunk(before).map(|chunk| chunk.from);
+    shows!(first == Some(Writer::Session(b)), "the first media after the decision is of {first:?}, not of {b}");
     world.untouched(b)?;
     figures.add("dropped_chunks", dropped);
     Ok(())

@@ -38,15 +38,16 @@ pub struct Broken {
     pub what: String,
 }
 
-type Verdict = Result<(), Broken>;
+pub type Verdict = Result<(), Broken>;
 
 macro_rules! holds {
     ($condition:expr, $id:literal, $($what:tt)+) => {
         if !$condition {
-            return Err(Broken { id: $id, what: format!($($what)+) });
+            return Err($crate::world::oracle::Broken { id: $id, what: format!($($what)+) });
         }
     };
 }
+pub(super) use holds;
 
 /// What the faults of this run excuse.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,6 +58,8 @@ pub struct Allowance {
     pub unseen: Duration,
     /// By how much the core's clock may have been slow when it began to measure.
     pub early: Duration,
+    /// What an origin that is well needs at most from being asked to something that a player can start with.
+    pub arrival: Duration,
 }
 
 /// One judged moment: the truth, the time the core was given, and what the faults excuse.
@@ -140,18 +143,20 @@ impl Bench<'_> {
                 Ok(())
             }
             Output::Joined { request, .. } => {
-                let feed = self.truth.joins.iter().find(|(each, _)| each == request).map(|(_, feed)| *feed);
-                let known = feed.is_some_and(|feed| self.truth.feeds.contains_key(&feed));
+                let join = self.truth.joins.iter().find(|join| join.request == *request);
+                let known = join.is_some_and(|join| self.truth.feeds.contains_key(&join.feed));
                 holds!(known, "feed-2", "{request:?} joins a feed it never asked for");
                 holds!(!self.truth.draining, "feed-2", "{request:?} joins while the program ends");
-                Ok(())
+                match join.and_then(|join| Some((join, self.truth.channel_of(join.feed)?))) {
+                    Some((join, channel)) => self.join_channel(input, join, channel),
+                    None => Ok(()),
+                }
             }
             Output::ViewerEnd { viewer, reason } => self.viewer_end(input, *viewer, *reason),
-            Output::Ready { .. }
-            | Output::Open { .. }
-            | Output::Close { .. }
-            | Output::SourceKeyFrame { .. }
-            | Output::Note(_) => Ok(()),
+            Output::Ready { .. } => Ok(()),
+            Output::Open { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } | Output::Note(_) => {
+                self.pull_output(input, output)
+            }
         }
     }
 
@@ -353,12 +358,17 @@ impl Bench<'_> {
     }
 
     fn refuse_viewer(&self, request: RequestId, reason: RefuseReason) -> Verdict {
-        let feed = self.truth.joins.iter().find(|(each, _)| *each == request).map(|(_, feed)| feed);
-        let Some(feed) = feed else {
+        let Some(join) = self.truth.joins.iter().find(|join| join.request == request) else {
             return Err(Broken { id: "publish-7", what: format!("{request:?} is refused and was never made") });
         };
-        let feed = self.truth.feeds.get(feed);
+        let feed = self.truth.feeds.get(&join.feed);
         let so = match reason {
+            RefuseReason::StartTimeout | RefuseReason::NoSource => {
+                let channel = self.truth.channel_of(join.feed);
+                let so = channel.is_some_and(|channel| self.refuse_join(join, channel, reason));
+                holds!(so, "pull-8", "{request:?} may not watch for {reason:?}");
+                true
+            }
             RefuseReason::Draining => self.truth.draining,
             RefuseReason::NotFound => feed.is_none(),
             RefuseReason::TooManyViewers => feed.is_some_and(|feed| feed.viewers.len() >= self.truth.live.viewers),
@@ -377,7 +387,9 @@ impl Bench<'_> {
         match reason {
             ViewerEnd::Left => holds!(false, "feed-2", "{id} is told that it left"),
             ViewerEnd::Ended | ViewerEnd::NoSource => {
-                holds!(false, "feed-2", "{id} ends as {reason:?}, but its feed is no channel's");
+                let channel = self.truth.channel_of(viewer.feed);
+                let so = channel.is_some_and(|channel| self.end_viewer(channel, reason));
+                holds!(so, "pull-5", "{id} ends as {reason:?}");
             }
             ViewerEnd::Shutdown => holds!(*input == Input::Drain, "feed-2", "{id} ends as if the program ended"),
             ViewerEnd::Idle => {
@@ -455,7 +467,7 @@ impl Bench<'_> {
         holds!(sessions.0 == sessions.1, "publish-8", "sessions, by the core and in truth: {sessions:?}");
         let viewers = (edge.feeds().viewer_count(), self.truth.watching);
         holds!(viewers.0 == viewers.1, "feed-2", "viewers, by the core and in truth: {viewers:?}");
-        Ok(())
+        self.channels(edge)
     }
 
     /// Judges what came of the wish for a key frame in a feed, after the truth has taken it in.
@@ -479,6 +491,10 @@ impl Bench<'_> {
             "publish-2",
             "bytes in feed {id}: {bytes:?}, but {head} of holders, {span} kept"
         );
+        let last = edge.feeds().last_push(id);
+        let apart = last.zip(feed.last_push).map(|(last, truth)| truth.since(last).max(last.since(truth)));
+        let so = last.is_some() == feed.last_push.is_some() && apart.is_none_or(|apart| apart <= self.allowance.early);
+        holds!(so, "pull-2", "media last came into {id} at {:?}, not at {last:?}", feed.last_push);
         for viewer in &feed.viewers {
             let row = &self.truth.viewers[viewer];
             match row.cursor {
@@ -530,6 +546,7 @@ impl Bench<'_> {
         let publish = edge.publish();
         let left = (publish.session_count(), publish.unanswered(), publish.timer_count(), edge.feeds().viewer_count());
         holds!(left == (0, 0, 0, 0), "publish-8", "sessions, POSTs, deadlines and viewers left: {left:?}");
+        self.channels_rest(edge)?;
         let deadline = edge.deadline();
         holds!(deadline.is_none(), "publish-8", "something is still due at {deadline:?}");
         let unanswered =

@@ -4,13 +4,14 @@ use std::io::Write;
 use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint, Live, Takeover};
-use holdfast_core::input::{EndReason, EndpointId, FeedId, Input, RequestId, SessionId, Writer};
+use holdfast_core::input::{EndReason, EndpointId, FeedId, Input, Loss, RequestId, SessionId, SourceId, Writer};
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Plan, pick, span};
 use super::oracle::{Allowance, Broken};
+use super::pull::channels;
 use super::truth::{Fate, Place};
 use super::{Event, Owner, World, generator};
 use crate::{Figures, Report};
@@ -57,7 +58,7 @@ fn config(dice: &mut SmallRng) -> Config {
         fresh: ms(*pick(dice, &[0, 500, 2000])),
         viewers: *pick(dice, &[1, 3, 10_000]),
     };
-    Config { endpoints, live, ..Config::default() }
+    Config { endpoints, channels: channels(dice), live }
 }
 
 impl World<'_> {
@@ -81,7 +82,7 @@ impl World<'_> {
         self.settle()?;
         self.depart(dice)?;
         let idle = self.truth.live.idle;
-        self.run(self.now + self.truth.longest_wait() + idle + Duration::from_secs(1))?;
+        self.run(self.now + self.truth.longest_wait() + self.longest_pull() + idle + Duration::from_secs(1))?;
         self.bench().rest(self.edge.edge())
     }
 
@@ -101,6 +102,7 @@ impl World<'_> {
             let (feed, first) = (*pick(dice, &feeds), span(dice, 0, 5_000));
             self.add_viewer(feed, first);
         }
+        self.populate_channels(dice);
         self.plan_stall();
         let at = self.now + span(dice, 500, 20_000);
         self.plan_event(at, Event::Operator);
@@ -154,7 +156,11 @@ impl World<'_> {
         self.deliver(Input::Join { request, feed })?;
         self.deliver(Input::KeyFrameWanted { feed })?;
         let (from, data) = (Writer::Session(session), super::truth::media(0, 188));
-        self.deliver(Input::Media { feed, from, data, random_access: Some(0) })
+        self.deliver(Input::Media { feed, from, data, random_access: Some(0) })?;
+        let source = SourceId::from_parts(index, generation);
+        self.deliver(Input::Opened { source })?;
+        self.deliver(Input::Arrived { source })?;
+        self.deliver(Input::Lost { source, loss: Loss::ALL[index as usize % Loss::ALL.len()] })
     }
 
     /// One of a crowd was let in: it leaves again.
@@ -168,6 +174,7 @@ impl World<'_> {
         self.say(format_args!("the world is healed"));
         self.healed = true;
         self.plan = self.plan.healed();
+        self.heal_origins();
         if let Some(until) = self.driver.still {
             self.run(until)?;
         }
@@ -177,10 +184,12 @@ impl World<'_> {
     /// All waiting is over, all dead are gone, whoever lives is served.
     fn settle(&mut self) -> Result<(), Broken> {
         let (longest, allowance) = (self.truth.longest_wait(), self.allowance);
+        let longest = longest.max(self.longest_pull());
         self.run(self.now + longest + allowance.slack + allowance.unseen + Duration::from_secs(8))?;
         self.allowance = Allowance { slack: Duration::ZERO, ..allowance };
         self.bench().all(self.edge.edge())?;
         self.all_read()?;
+        self.try_channels()?;
         let held: usize = self.truth.places.iter().map(|place| place.held.len()).sum();
         let broken = |id, what| Err(Broken { id, what });
         if held > 0 {
@@ -210,9 +219,12 @@ impl World<'_> {
 
     /// Everybody leaves, politely or not.
     fn depart(&mut self, dice: &mut SmallRng) -> Result<(), Broken> {
-        if dice.random_bool(0.3) && !self.truth.draining {
+        // What is pulled without viewers goes on until the program ends.
+        let endless = self.truth.channels.iter().any(|channel| !channel.settings.on_demand);
+        if (endless || dice.random_bool(0.3)) && !self.truth.draining {
             return self.call(Input::Drain);
         }
+        self.leave_channels()?;
         let live: Vec<SessionId> = self.truth.live_sessions().map(|(id, _)| id).collect();
         for session in live {
             self.send(session, None);

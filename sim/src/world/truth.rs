@@ -8,10 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
-    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, ViewerEnd, ViewerId, Writer,
+    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd,
+    ViewerId, Writer,
 };
 use holdfast_core::time::Time;
 
+use super::pull::truth::{Channel, Source};
 use super::stream::Stream;
 
 /// What became of a POST.
@@ -70,7 +72,7 @@ pub fn media(serial: u64, length: usize) -> Bytes {
 }
 
 /// The serial number of a chunk.
-fn serial(data: &[u8]) -> u64 {
+pub fn serial(data: &[u8]) -> u64 {
     data.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
@@ -81,7 +83,7 @@ pub struct Chunk {
     pub serial: u64,
     pub random_access: bool,
     pub came: Time,
-    pub session: SessionId,
+    pub from: Writer,
 }
 
 /// What a slot's feed holds.
@@ -131,7 +133,7 @@ impl Feed {
         self.chunks.iter().rev().find(|chunk| chunk.random_access)
     }
 
-    fn push(&mut self, chunk: Chunk, buffer: u64) {
+    pub fn push(&mut self, chunk: Chunk, buffer: u64) {
         self.head = chunk.at + chunk.length;
         self.last_push = Some(chunk.came);
         self.chunks.push_back(chunk);
@@ -141,6 +143,14 @@ impl Feed {
     }
 }
 
+/// A request to watch a feed.
+#[derive(Clone, Copy, Debug)]
+pub struct Join {
+    pub request: RequestId,
+    pub feed: FeedId,
+    pub at: Time,
+}
+
 #[derive(Clone, Debug)]
 pub struct Viewer {
     pub feed: FeedId,
@@ -148,9 +158,9 @@ pub struct Viewer {
     /// Where it reads; `None` until it was seen to have started.
     pub cursor: Option<u64>,
     pub ended: Option<ViewerEnd>,
-    /// Whose media it read last, and of how many sessions it has read.
-    pub of: Option<SessionId>,
-    pub sessions: u32,
+    /// Whose media it read last, and of how many it has read.
+    pub of: Option<Writer>,
+    pub writers: u32,
 }
 
 /// One endpoint: who holds which slot, and who waits, oldest first.
@@ -179,7 +189,11 @@ pub struct Truth {
     pub viewers: BTreeMap<ViewerId, Viewer>,
     pub watching: usize,
     /// Requests to watch that have no answer yet.
-    pub joins: Vec<(RequestId, FeedId)>,
+    pub joins: Vec<Join>,
+    /// What came of requests to watch, and when.
+    pub answers: BTreeMap<RequestId, (Result<ViewerId, RefuseReason>, Time)>,
+    pub channels: Vec<Channel>,
+    pub sources: BTreeMap<SourceId, Source>,
     pub draining: bool,
     /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
     pub freed: Option<(usize, usize)>,
@@ -187,7 +201,7 @@ pub struct Truth {
 }
 
 impl Truth {
-    pub fn new(config: &Config, feeds: impl Iterator<Item = FeedId>) -> Self {
+    pub fn new(config: &Config, feeds: impl Iterator<Item = FeedId>, channels: Vec<Channel>) -> Self {
         let place = |endpoint: &Endpoint| Place {
             settings: endpoint.clone(),
             slots: vec![None; endpoint.slots as usize],
@@ -208,6 +222,9 @@ impl Truth {
             viewers: BTreeMap::new(),
             watching: 0,
             joins: Vec::new(),
+            answers: BTreeMap::new(),
+            channels,
+            sources: BTreeMap::new(),
             draining: false,
             freed: None,
             orders: 0,
@@ -233,7 +250,9 @@ impl Truth {
             Input::Released { session } if self.sessions.get(session).is_some_and(|session| !session.is_live()) => {
                 self.release(*session);
             }
-            Input::Join { request, feed } => self.joins.push((*request, *feed)),
+            Input::Join { request, feed } => {
+                self.joins.push(Join { request: *request, feed: *feed, at: now });
+            }
             Input::Drain => self.draining = true,
             _ => {}
         }
@@ -300,7 +319,10 @@ impl Truth {
                 }
             }
             Output::Refuse { request, reason } => {
-                self.joins.retain(|(each, _)| each != request);
+                if let Some(index) = self.joins.iter().position(|join| join.request == *request) {
+                    self.joins.swap_remove(index);
+                    self.answers.insert(*request, (Err(*reason), now));
+                }
                 let Some(post) = self.posts.get_mut(request) else { return };
                 (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
                 if let Some(place) = self.places.get_mut(post.endpoint) {
@@ -332,9 +354,10 @@ impl Truth {
                 }
             }
             Output::Joined { request, viewer } => {
-                let Some(index) = self.joins.iter().position(|(each, _)| each == request) else { return };
-                let (_, feed) = self.joins.swap_remove(index);
-                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, sessions: 0 };
+                let Some(index) = self.joins.iter().position(|join| join.request == *request) else { return };
+                let feed = self.joins.swap_remove(index).feed;
+                self.answers.insert(*request, (Ok(*viewer), now));
+                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, writers: 0 };
                 self.viewers.insert(*viewer, row);
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
@@ -347,18 +370,17 @@ impl Truth {
                     session.notes += 1;
                 }
             }
-            Output::Ready { .. }
-            | Output::Open { .. }
-            | Output::Close { .. }
-            | Output::SourceKeyFrame { .. }
-            | Output::Note(_) => {}
+            Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
+            Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
         }
     }
 
     /// What an input meant, now that the core has acted on it and on everything that was due before it.
-    pub fn after(&mut self, now: Time, input: &Input) {
+    /// `taken` is whether a source's media went into its feed.
+    pub fn after(&mut self, now: Time, input: &Input, taken: bool) {
         match input {
             Input::Hangup { request } => {
+                self.joins.retain(|join| join.request != *request);
                 if let Some(post) = self.posts.get_mut(request).filter(|post| post.fate == Fate::Held) {
                     post.fate = Fate::Gone;
                     self.places[post.endpoint].held.retain(|each| each != request);
@@ -369,8 +391,14 @@ impl Truth {
                 session.output = Some(now);
                 if let Some(feed) = self.feeds.get_mut(&session.feed) {
                     let (length, random_access) = (data.len() as u64, random_access.is_some());
-                    let chunk =
-                        Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, session: *id };
+                    let chunk = Chunk {
+                        at: feed.head,
+                        length,
+                        serial: serial(data),
+                        random_access,
+                        came: now,
+                        from: Writer::Session(*id),
+                    };
                     feed.push(chunk, self.live.buffer as u64);
                 }
             }
@@ -382,6 +410,7 @@ impl Truth {
             Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
             _ => {}
         }
+        self.pull_after(now, input, taken);
     }
 
     fn end_viewer(&mut self, id: ViewerId, reason: ViewerEnd) {

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use holdfast_core::input::{FeedId, Input, ViewerId};
+use holdfast_core::input::{FeedId, Input, RequestId, ViewerId};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::chance::{Fault, Mark, span};
+use super::chance::{Fault, Mark, pick, span};
 use super::oracle::Broken;
 use super::truth::Chunk;
 use super::{Event, Owner, World};
@@ -15,6 +15,8 @@ pub(super) struct Viewer {
     dice: SmallRng,
     feed: FeedId,
     id: Option<ViewerId>,
+    /// Its request that has no answer yet.
+    asking: Option<RequestId>,
     pace: Pace,
     /// A read is planned.
     reading: bool,
@@ -36,13 +38,14 @@ pub(super) enum Step {
     Read,
     Stop,
     Leave,
+    HangUp,
 }
 
 impl World<'_> {
     pub(super) fn add_viewer(&mut self, feed: FeedId, first: Duration) -> usize {
         let index = self.viewers.len();
         let dice = super::generator(self.seed, 10_000 + index as u64);
-        self.viewers.push(Viewer { dice, feed, id: None, pace: Pace::Fast, reading: false, life: 0 });
+        self.viewers.push(Viewer { dice, feed, id: None, asking: None, pace: Pace::Fast, reading: false, life: 0 });
         self.viewer_step(index, first, Step::Join);
         index
     }
@@ -59,7 +62,7 @@ impl World<'_> {
         let stop = plan.strikes(Fault::ViewerStops, dice).then(|| span(dice, 0, 20_000));
         let slow = plan.strikes(Fault::ViewerSlow, dice).then(|| dice.random_range(1..400));
         let leave = (!self.healed && dice.random_bool(0.5)).then(|| span(dice, 0, 40_000));
-        viewer.id = Some(id);
+        (viewer.id, viewer.asking) = (Some(id), None);
         viewer.pace = slow.map_or(Pace::Fast, Pace::Slow);
         self.read_soon(index);
         if let Some(after) = stop {
@@ -72,14 +75,16 @@ impl World<'_> {
 
     /// Its request was refused.
     pub(super) fn turned_away(&mut self, index: usize) {
-        let delay = span(&mut self.viewers[index].dice, 1_000, 10_000);
+        self.viewers[index].life += 1;
+        self.viewers[index].asking = None;
+        let delay = span(&mut self.viewers[index].dice, 300, 10_000);
         self.viewer_step(index, delay, Step::Join);
     }
 
     pub(super) fn viewer_ended(&mut self, id: ViewerId) {
         let Some(index) = self.viewers.iter().position(|viewer| viewer.id == Some(id)) else { return };
         if let Some(row) = self.truth.viewers.get(&id)
-            && row.sessions > 1
+            && row.writers > 1
         {
             self.mark(Mark::ViewerAcrossSessions);
         }
@@ -89,7 +94,7 @@ impl World<'_> {
     fn gone(&mut self, index: usize, id: ViewerId) {
         let viewer = &mut self.viewers[index];
         viewer.life += 1;
-        (viewer.id, viewer.reading) = (None, false);
+        (viewer.id, viewer.asking, viewer.reading) = (None, None, false);
         let late = self.plan.strikes(Fault::LateViewer, &mut viewer.dice);
         let (delay, again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
         if late {
@@ -97,6 +102,7 @@ impl World<'_> {
             self.send_after(delay, Input::Sent { viewer: id, bytes: 188 });
         }
         self.viewer_step(index, again, Step::Join);
+        self.zap(index);
     }
 
     /// There are bytes in a feed.
@@ -127,10 +133,14 @@ impl World<'_> {
             return Ok(());
         }
         match (step, self.viewers[index].id) {
-            (Step::Join, None) if !self.healed => {
-                let request = self.request(Some(Owner::Viewer(index)));
-                let feed = self.viewers[index].feed;
-                self.deliver(Input::Join { request, feed })
+            (Step::Join, None) if !self.healed && self.viewers[index].asking.is_none() => self.join(index),
+            (Step::HangUp, None) => {
+                let Some(request) = self.viewers[index].asking.take() else { return Ok(()) };
+                self.viewers[index].life += 1;
+                self.zap(index);
+                let again = span(&mut self.viewers[index].dice, 0, 5_000);
+                self.viewer_step(index, again, Step::Join);
+                self.deliver(Input::Hangup { request })
             }
             (Step::Read, Some(id)) => match self.driver.still {
                 // It is the driver that writes to sockets.
@@ -150,6 +160,32 @@ impl World<'_> {
                 self.deliver(Input::Leave { viewer: id })
             }
             _ => Ok(()),
+        }
+    }
+
+    fn join(&mut self, index: usize) -> Result<(), Broken> {
+        let request = self.request(Some(Owner::Viewer(index)));
+        let viewer = &mut self.viewers[index];
+        viewer.asking = Some(request);
+        let feed = viewer.feed;
+        let hangs_up = self.plan.strikes(Fault::HangUpWaiting, &mut viewer.dice);
+        let patience = hangs_up.then(|| span(&mut viewer.dice, 0, 4_000));
+        if let Some(after) = patience {
+            self.viewer_step(index, after, Step::HangUp);
+        }
+        self.deliver(Input::Join { request, feed })
+    }
+
+    /// Next time it may watch another channel.
+    fn zap(&mut self, index: usize) {
+        let viewer = &mut self.viewers[index];
+        let of_channel = self.truth.channel_of(viewer.feed).is_some();
+        if of_channel && self.plan.strikes(Fault::Zap, &mut viewer.dice) {
+            let next = pick(&mut viewer.dice, &self.truth.channels).feed;
+            if next != viewer.feed {
+                self.witness.faults.add(Fault::Zap);
+                viewer.feed = next;
+            }
         }
     }
 
@@ -195,9 +231,9 @@ impl World<'_> {
                 if !same {
                     return broken(format!("{id} is sent other bytes at {at} than entered its feed"));
                 }
-                if row.of != Some(chunk.session) {
-                    row.of = Some(chunk.session);
-                    row.sessions += 1;
+                if row.of != Some(chunk.from) {
+                    row.of = Some(chunk.from);
+                    row.writers += 1;
                 }
                 (*at, taken, slice) = (*at + length, taken + length, rest);
             }

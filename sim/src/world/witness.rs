@@ -37,6 +37,9 @@ impl Witness {
                 Some(Fate::Held) => self.faults.add(Fault::HangUpHeld),
                 Some(Fate::Negotiating(_)) => self.faults.add(Fault::HangUpNegotiating),
                 Some(_) => {}
+                None if truth.joins.iter().any(|join| join.request == *request) => {
+                    self.faults.add(Fault::HangUpWaiting);
+                }
                 None => self.faults.add(Fault::Nonsense),
             },
             Input::Answered { session } => {
@@ -72,12 +75,15 @@ impl Witness {
                     self.faults.add(Fault::Shutdown);
                 }
             }
-            Input::Tick
-            | Input::Opened { .. }
-            | Input::Arrived { .. }
-            | Input::Lost { .. }
-            | Input::KeyFrameWanted { .. }
-            | Input::Media { from: Writer::Source(_), .. } => {}
+            Input::Opened { source }
+            | Input::Arrived { source }
+            | Input::Lost { source, .. }
+            | Input::Media { from: Writer::Source(source), .. } => {
+                if truth.sources.get(source).is_some_and(|row| row.gone) {
+                    self.faults.add(Fault::LateSource);
+                }
+            }
+            Input::Tick | Input::KeyFrameWanted { .. } => {}
         }
     }
 
@@ -125,15 +131,12 @@ impl Witness {
                 ViewerEnd::Slow => Mark::ViewerEndedSlow,
                 ViewerEnd::Idle => Mark::ViewerEndedIdle,
                 ViewerEnd::Shutdown => Mark::ViewerEndedShutdown,
-                ViewerEnd::Left | ViewerEnd::Ended | ViewerEnd::NoSource => return,
+                ViewerEnd::Ended => Mark::ViewerEndedEnded,
+                ViewerEnd::NoSource => Mark::ViewerEndedNoSource,
+                ViewerEnd::Left => return,
             }),
-            Output::Accept { .. }
-            | Output::Joined { .. }
-            | Output::Ready { .. }
-            | Output::Open { .. }
-            | Output::Close { .. }
-            | Output::SourceKeyFrame { .. }
-            | Output::Note(_) => {}
+            Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),
+            Output::Accept { .. } | Output::Ready { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {}
         }
     }
 
@@ -172,8 +175,16 @@ impl Witness {
             RefuseReason::Draining => Mark::RefusedDraining,
             RefuseReason::TooManyViewers => Mark::RefusedTooManyViewers,
             RefuseReason::NotFound => Mark::RefusedNotFound,
-            RefuseReason::StartTimeout | RefuseReason::NoSource => return,
+            RefuseReason::StartTimeout => Mark::RefusedStartTimeout,
+            RefuseReason::NoSource => Mark::RefusedNoSource,
         });
+        if let Some(join) = truth.joins.iter().find(|join| join.request == request) {
+            match reason {
+                RefuseReason::NoSource if join.at == now => self.marks.add(Mark::RefusedFromMemory),
+                RefuseReason::Draining if join.at < now => self.marks.add(Mark::DrainedWhileWaiting),
+                _ => {}
+            }
+        }
         let Some(post) = truth.posts.get(&request) else { return };
         match (reason, post.fate) {
             (RefuseReason::Draining, Fate::Held) if post.arrived < now => self.marks.add(Mark::DrainedWhileHeld),

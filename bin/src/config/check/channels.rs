@@ -10,7 +10,6 @@ use std::sync::Arc;
 use holdfast_core::config::Channel;
 use holdfast_io::origin::Origin;
 use holdfast_io::server::Clip;
-use url::{Host, Url};
 
 use super::super::Settings;
 use super::super::reader::Reader;
@@ -78,7 +77,7 @@ fn sources(reader: &mut Reader<'_>, n: usize, name: &str) {
     for (place, origin) in origins.iter().enumerate() {
         let fault = match origin {
             Origin::Slot { endpoint, slot } => slot_fault(&reader.settings, endpoint, *slot),
-            Origin::Http(url) if is_own(&reader.settings, url, name) => {
+            origin if is_own(&reader.settings, origin, name) => {
                 let right = String::from("name where it comes from; \"whip:ENDPOINT\" is what is published here");
                 Some((String::from("is this channel itself"), right))
             }
@@ -105,26 +104,26 @@ fn slot_fault(settings: &Settings, name: &str, slot: u32) -> Option<(String, Str
 
 /// Whether a source leads back to its own channel at one of our listeners, as far as addresses show it. What they do not show,
 /// such as names and proxies, is found out when it is fetched.
-fn is_own(settings: &Settings, url: &Url, channel: &str) -> bool {
-    let own_scheme = if settings.http.tls.is_some() { "https" } else { "http" };
-    if url.scheme() != own_scheme || url.path() != format!("/live/{channel}.ts") {
-        return false;
-    }
+fn is_own(settings: &Settings, origin: &Origin, channel: &str) -> bool {
+    let scheme = if settings.http.tls.is_some() { "https" } else { "http" };
+    let (host, port, listen) = match origin {
+        Origin::Http(url) if url.scheme() == scheme && url.path() == format!("/live/{channel}.ts") => {
+            (url.host_str(), url.port_or_known_default(), &settings.http.listen)
+        }
+        Origin::Ovt { host, port, target, .. } if target.ends_with(&format!("/live/{channel}")) => {
+            (Some(host.as_str()), Some(*port), &settings.ovt.listen)
+        }
+        _ => return false,
+    };
+    let host = host.unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
     let leads_to = |listener: &SocketAddr| {
         let any = listener.ip().is_unspecified();
-        let ip = match url.host() {
-            Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
-            Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
-            Some(Host::Domain("localhost")) => return any || listener.ip().is_loopback(),
-            _ => return false,
-        };
-        listener.ip() == ip || any && (ip.is_loopback() || ip.is_unspecified())
+        match host.parse::<IpAddr>() {
+            Ok(ip) => listener.ip() == ip || any && (ip.is_loopback() || ip.is_unspecified()),
+            Err(_) => host == "localhost" && (any || listener.ip().is_loopback()),
+        }
     };
-    settings
-        .http
-        .listen
-        .iter()
-        .any(|listener| url.port_or_known_default() == Some(listener.port()) && leads_to(listener))
+    listen.iter().any(|listener| port == Some(listener.port()) && leads_to(listener))
 }
 
 /// Reads the files that are sources, each once.

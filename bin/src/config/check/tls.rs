@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use holdfast_io::net::tls::{self, TlsError};
+use holdfast_io::net::tls::{self, TlsError, Trust};
 
 use crate::config::reader::Reader;
 use crate::config::{Tls, file};
 
 const CERT: &str = "http.tls.cert";
 const KEY: &str = "http.tls.key";
+const AUTHORITIES: &str = "origins.authorities";
 
 /// A chain of some certificates has some kilobytes.
 const LARGEST: usize = 1 << 20;
@@ -27,6 +28,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
 
 /// Looks into the files.
 pub(super) fn files(reader: &mut Reader<'_>) {
+    authorities(reader);
     let Some(Tls { cert, key }) = reader.settings.http.tls.clone() else { return };
     let (chain, secret) = (contents(reader, CERT, &cert), contents(reader, KEY, &key));
     let (Some(chain), Some(secret)) = (chain, secret) else { return };
@@ -45,6 +47,17 @@ pub(super) fn files(reader: &mut Reader<'_>) {
         }
     };
     reader.conflict(&keys, format!("\"{}\" cannot be used: {error}", path.display()), right);
+}
+
+fn authorities(reader: &mut Reader<'_>) {
+    let path = reader.settings.authorities.clone();
+    if contents(reader, AUTHORITIES, &path).is_none() {
+        return;
+    }
+    if let Err(error) = Trust::with_authorities(&path) {
+        let right = String::from("name a PEM file with the CERTIFICATE sections of authorities");
+        reader.conflict(&[AUTHORITIES], format!("\"{}\" cannot be used: {error}", path.display()), right);
+    }
 }
 
 fn contents(reader: &mut Reader<'_>, key: &str, path: &Path) -> Option<Vec<u8>> {

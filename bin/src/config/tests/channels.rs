@@ -195,6 +195,12 @@ fn a_channel_that_is_its_own_source_is_refused_as_far_as_it_can_be_seen() {
             "{source}: {wrong}"
         );
     }
+    let ovt = |source: &str| parse(&format!("ovt.listen = ['0.0.0.0:9000']\n{}", channel(&[source])), "f.toml");
+    assert!(
+        ovt("ovt://127.0.0.1/live/news").is_err_and(|faults| faults.to_string().contains("is this channel itself"))
+    );
+    ovt("ovt://127.0.0.1/live/other").expect("another one");
+    ovt("ovt://127.0.0.1:9001/live/news").expect("elsewhere");
     for (listen, source) in [
         ("127.0.0.1:8080", "http://127.0.0.1:8080/live/other.ts"),
         ("127.0.0.1:8080", "http://127.0.0.1:8081/live/news.ts"),

@@ -138,8 +138,14 @@ mod tests {
     #[test]
     fn every_reason_of_the_core_to_refuse_a_publisher_has_words() {
         let words = text("/page/words.js");
-        // Viewers alone meet the first; the others come with 422 and 404, which have words of their own.
-        let elsewhere = [RefuseReason::TooManyViewers, RefuseReason::NegotiationFailed, RefuseReason::NotFound];
+        // Viewers alone meet the first three; the others come with 422 and 404, which have words of their own.
+        let elsewhere = [
+            RefuseReason::TooManyViewers,
+            RefuseReason::StartTimeout,
+            RefuseReason::NoSource,
+            RefuseReason::NegotiationFailed,
+            RefuseReason::NotFound,
+        ];
         for reason in RefuseReason::ALL.iter().filter(|reason| !elsewhere.contains(reason)) {
             let reason = reason.as_str();
             let has = |key: &str| words.contains(&format!("\n  {key}: "));

@@ -41,6 +41,7 @@ pub(super) struct Channel {
     switches: u64,
     lost: Map<String, Value>,
     last_loss: Option<LastLoss>,
+    /// `null` while none is due: nobody wants it, or one is under way.
     next_attempt_ms: Option<u64>,
     last_media_ms: Option<u64>,
     key_frame_age_ms: Option<u64>,
@@ -120,7 +121,7 @@ fn channel(
         switches: state.counts.switches,
         lost: words(Loss::ALL.iter().map(|loss| loss.as_str()).zip(state.counts.lost)),
         last_loss: state.last_loss.map(|(index, loss)| LastLoss { index, reason: loss.as_str() }),
-        next_attempt_ms: state.next.map(|next| millis(next, now)),
+        next_attempt_ms: state.next.filter(|next| *next > now).map(|next| millis(next, now)),
         last_media_ms: feed.as_ref().and_then(|feed| feed.last_push).map(|at| millis(now, at)),
         key_frame_age_ms: feed.as_ref().and_then(|feed| feed.random_access_age).map(|age| age.as_millis() as u64),
         held: state.held,
