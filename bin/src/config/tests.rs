@@ -271,6 +271,10 @@ fn certificates_must_be_usable() {
         assert!(text.starts_with(variable) && text.contains(right), "{text}");
         assert_eq!(text.lines().count(), 1);
     }
+    let authorities = |path: &str| with(&[("HOLDFAST_ORIGINS_AUTHORITIES", path)]);
+    authorities(&cert).expect("a certificate is one of an authority");
+    let text = authorities(junk).expect_err("refused").to_string();
+    assert!(text.starts_with("HOLDFAST_ORIGINS_AUTHORITIES: key `origins.authorities`: "), "{text}");
     for path in [cert, key, other] {
         std::fs::remove_file(path).expect("it is ours");
     }

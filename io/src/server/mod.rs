@@ -27,7 +27,7 @@ use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, Reques
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
-use crate::http::{Date, Event, Phase, Response, Status};
+use crate::http::{Date, Event, Phase, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
 pub(crate) use call::Call;
@@ -615,17 +615,6 @@ impl Server {
 
     /// Tells people, but not of every refusal.
     fn tell(&mut self, now: Time, note: Note) {
-        let note = match note {
-            Note::OfferRefused { endpoint, reason: RefuseReason::NegotiationFailed, waited } => {
-                let status = Status::UNPROCESSABLE_CONTENT.code();
-                let reason = RefuseReason::NegotiationFailed;
-                match self.publishers.take_why() {
-                    Some(why) => Note::RequestRefused { endpoint, status, why },
-                    None => Note::OfferRefused { endpoint, reason, waited },
-                }
-            }
-            note => note,
-        };
         self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
     }
 

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId, Writer};
+use holdfast_core::input::{
+    EndReason, EndpointId, Env, Evidence, FeedId, Input, Note, Output, RequestId, SessionId, Writer,
+};
 use holdfast_core::slots::Hold;
 use holdfast_core::time::Time;
 
 use super::{Action, ConnId, Server};
+use crate::http::Status;
 use crate::media::{Activity, Codec, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::routes;
 use crate::sdp::{self, Credentials, Offer};
@@ -59,8 +62,6 @@ pub struct Publishers {
     offers: BTreeMap<RequestId, Box<Offer>>,
     /// Why the offer that is being refused could not be negotiated.
     fault: Option<(RequestId, String)>,
-    /// The same for the log, which tells of it a moment later.
-    why: Option<String>,
     muxers: BTreeMap<FeedId, Muxer>,
     /// URLs of sessions that ended lately, oldest first, so that a publisher can be told why.
     ended: VecDeque<(String, EndReason)>,
@@ -120,11 +121,6 @@ impl Publishers {
 
     pub(super) fn take_fault(&mut self, request: RequestId) -> Option<String> {
         self.fault.take_if(|(refused, _)| *refused == request).map(|(_, why)| why)
-    }
-
-    /// Why the offer could not be negotiated of which the core now tells.
-    pub(super) fn take_why(&mut self) -> Option<String> {
-        self.why.take()
     }
 
     /// When [`Publishers::stuck`] has something.
@@ -248,9 +244,12 @@ impl Server {
                 self.decide(now, Input::Answered { session });
             }
             MediaEvent::Failed { session, why } => {
-                self.publishers.why = Some(why.clone());
-                let publisher = self.publishers.sessions.get(&session);
-                self.publishers.fault = publisher.and_then(|publisher| publisher.request).map(|request| (request, why));
+                let waiting = self.publishers.sessions.get(&session).and_then(|own| Some((own.request?, own.endpoint)));
+                if let Some((request, endpoint)) = waiting {
+                    let status = Status::UNPROCESSABLE_CONTENT.code();
+                    self.tell(now, Note::RequestRefused { endpoint, status, why: why.clone() });
+                    self.publishers.fault = Some((request, why));
+                }
                 self.decide(now, Input::End { session, reason: EndReason::NegotiationFailed });
             }
             MediaEvent::Ended { session, reason } => self.decide(now, Input::End { session, reason }),

@@ -13,7 +13,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     let ovt = reader.settings.ovt.listen.iter().map(|address| ("ovt.listen", *address));
     let listen: Vec<(&str, SocketAddr)> = http.chain(ovt).collect();
     let pairs = listen.iter().enumerate().flat_map(|(n, one)| listen[n + 1..].iter().map(move |other| (one, other)));
-    let Some(((key, one), (_, other))) = pairs.into_iter().find(|(one, other)| collide(&one.1, &other.1)) else {
+    let Some(((key, one), (second, other))) = pairs.into_iter().find(|(one, other)| collide(&one.1, &other.1)) else {
         return;
     };
     let (wrong, right) = if one == other {
@@ -24,7 +24,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
             String::from("leave out the narrower one, or take another port"),
         )
     };
-    reader.conflict(&[key], wrong, right);
+    reader.conflict(&[second, key], wrong, right);
 }
 
 fn collide(one: &SocketAddr, other: &SocketAddr) -> bool {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use holdfast_io::net::tls::{self, TlsError};
+use holdfast_io::net::tls::{self, TlsError, Trust};
 
 use crate::config::reader::Reader;
 use crate::config::{Tls, file};
@@ -54,13 +54,9 @@ fn authorities(reader: &mut Reader<'_>) {
     if contents(reader, AUTHORITIES, &path).is_none() {
         return;
     }
-    if let Err(error) = tls::Trust::with_authorities(&path) {
-        let wrong = format!("\"{}\" cannot be used: {error}", path.display());
-        reader.conflict(
-            &[AUTHORITIES],
-            wrong,
-            String::from("name a PEM file with CERTIFICATE sections of authorities"),
-        );
+    if let Err(error) = Trust::with_authorities(&path) {
+        let right = String::from("name a PEM file with the CERTIFICATE sections of authorities");
+        reader.conflict(&[AUTHORITIES], format!("\"{}\" cannot be used: {error}", path.display()), right);
     }
 }
 
