@@ -229,7 +229,7 @@ fn where_random_access_points_are_rare_one_is_asked_for_and_then_the_segment_is_
 fn nobody_is_asked_for_random_access_points_while_nobody_polls() {
     let mut stage = Stage::new(settings());
     stage.push(0, Some(0));
-    assert_eq!(stage.feeds.deadline(), None);
+    assert_eq!(stage.feeds.deadline(), Some(at(0) + settings().idle), "but for what is kept to be let go of");
     (1..300).for_each(|n| stage.push(n * 100, None));
     stage.push(30_000, Some(30_000 * 90));
     stage.media(32_000, 34_001, 2000, 0);

@@ -39,6 +39,8 @@ const JITTER: Duration = Duration::from_millis(200);
 /// What is left of a connection that the server closed is delivered within this, or not at all. As long what still comes in is
 /// thrown away: closing on unread bytes resets a connection, and its peer may lose the answer (RFC 9112 §9.6).
 const LINGER: Duration = Duration::from_secs(2);
+/// How long a reset takes to come back.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
 
 /// What one packet between a publisher and the media side is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +231,10 @@ impl Edge {
                 Ok(0) => {
                     self.server.borrow_mut().eof(now(), id);
                     self.act();
+                    if half.peer_addr().is_ok_and(|peer| self.shared.gone.borrow().contains(&peer)) {
+                        sleep(ROUND_TRIP).await;
+                        self.lost(id);
+                    }
                     return;
                 }
                 Ok(length) => {

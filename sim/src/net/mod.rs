@@ -5,10 +5,11 @@ mod peer;
 mod scenarios;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, SystemTime};
 
@@ -52,6 +53,9 @@ pub struct Shared {
     told: RefCell<Vec<(&'static str, u64)>>,
     /// Statuses of requests that were no POST.
     statuses: RefCell<Vec<(&'static str, u16)>>,
+    /// Sockets of clients that closed both directions: whatever is still sent there is answered with a reset, which this network
+    /// keeps to itself until something is sent again.
+    gone: RefCell<BTreeSet<SocketAddr>>,
 }
 
 impl Shared {

@@ -209,6 +209,7 @@ impl Peer {
         self.send(&mut stream, &text).await?;
         sleep(Duration::from_millis(patience)).await;
         self.say(format_args!("hangs up"));
+        self.shared.gone.borrow_mut().insert(stream.local_addr()?);
         Ok(())
     }
 

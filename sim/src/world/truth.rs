@@ -94,11 +94,20 @@ pub struct Feed {
     pub last_push: Option<Time>,
     /// Viewers that are connected.
     pub viewers: Vec<ViewerId>,
+    /// When somebody last left.
+    pub left: Option<Time>,
+    /// Whether what was kept was ever forsaken. From then on a little more may be kept than is known here.
+    pub forsaken: bool,
 }
 
 impl Feed {
     pub fn tail(&self) -> u64 {
         self.chunks.front().map_or(self.head, |chunk| chunk.at)
+    }
+
+    /// Whether nobody has sent or watched for so long that nothing need be kept.
+    pub fn is_forsaken(&self, now: Time, idle: Duration) -> bool {
+        self.viewers.is_empty() && self.last_push.max(self.left).is_some_and(|used| used + idle <= now)
     }
 
     /// The chunk that holds this offset.
@@ -242,6 +251,13 @@ impl Truth {
 
     /// What an input means before the core has seen it.
     pub fn before(&mut self, now: Time, input: &Input) {
+        if let Input::Media { feed, .. } | Input::Join { feed, .. } = input
+            && let Some(feed) = self.feeds.get_mut(feed)
+            && feed.is_forsaken(now, self.live.idle)
+        {
+            feed.chunks.clear();
+            feed.forsaken = true;
+        }
         self.freed = None;
         match input {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
@@ -364,7 +380,7 @@ impl Truth {
                     feed.viewers.push(*viewer);
                 }
             }
-            Output::ViewerEnd { viewer, reason } => self.end_viewer(*viewer, *reason),
+            Output::ViewerEnd { viewer, reason } => self.end_viewer(now, *viewer, *reason),
             Output::Note(Note::SessionEnded { session, .. }) => {
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.notes += 1;
@@ -407,17 +423,18 @@ impl Truth {
                     *cursor += bytes;
                 }
             }
-            Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
+            Input::Leave { viewer } => self.end_viewer(now, *viewer, ViewerEnd::Left),
             _ => {}
         }
     }
 
-    fn end_viewer(&mut self, id: ViewerId, reason: ViewerEnd) {
+    fn end_viewer(&mut self, now: Time, id: ViewerId, reason: ViewerEnd) {
         let Some(viewer) = self.viewers.get_mut(&id).filter(|viewer| viewer.ended.is_none()) else { return };
         viewer.ended = Some(reason);
         self.watching -= 1;
         if let Some(feed) = self.feeds.get_mut(&viewer.feed) {
             feed.viewers.retain(|each| *each != id);
+            feed.left = Some(now);
         }
     }
 
