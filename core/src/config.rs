@@ -188,6 +188,8 @@ pub struct Live {
     pub fresh: Duration,
     /// How many viewers one feed may have.
     pub viewers: usize,
+    /// How it is cut for viewers that poll.
+    pub hls: Hls,
 }
 
 impl Default for Live {
@@ -199,6 +201,60 @@ impl Default for Live {
             key_frame_interval: Duration::from_secs(1),
             fresh: Duration::from_secs(2),
             viewers: 10_000,
+            hls: Hls::default(),
         }
+    }
+}
+
+/// How live feeds are cut for viewers that poll (HTTP Live Streaming, RFC 8216).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hls {
+    /// A segment ends at the first random access point that lies so much of the stream behind its beginning; less than
+    /// [`Hls::LEAST`] counts as that.
+    pub segment: Duration,
+    /// How many segments a playlist lists, if as many are kept; more where these are shorter than three target durations
+    /// (RFC 8216 §6.2.2).
+    pub window: usize,
+    /// A viewer that asks for nothing this long has left; `None` = three target durations, 10 s at least.
+    pub viewer_timeout: Option<Duration>,
+}
+
+impl Hls {
+    /// The shortest [`Hls::segment`].
+    pub const LEAST: Duration = Duration::from_millis(500);
+
+    /// `segment`, not less than [`Hls::LEAST`].
+    pub fn segment(&self) -> Duration {
+        self.segment.max(Hls::LEAST)
+    }
+
+    /// The target duration in seconds (RFC 8216 §4.3.3.1): twice `segment`, rounded up. It has to be said before the segments
+    /// are known and must never change; where random access points come at least every `segment`, none lies further
+    /// behind a beginning than that.
+    pub fn target(&self) -> u64 {
+        (self.segment() * 2).as_micros().div_ceil(1_000_000) as u64
+    }
+
+    /// The longest segment: what is still rounded down to the target duration.
+    pub fn longest(&self) -> Duration {
+        Duration::from_secs(self.target()) + Duration::from_millis(499)
+    }
+
+    /// How long a viewer is held for the first segment: one that begins at once and takes as long as it may, and as long again
+    /// for a random access point to begin with.
+    pub fn hold(&self) -> Duration {
+        Duration::from_secs(self.target() * 2)
+    }
+
+    /// After which time without a request a viewer has left.
+    pub fn timeout(&self) -> Duration {
+        let three = Duration::from_secs(self.target() * 3);
+        self.viewer_timeout.unwrap_or(three.max(Duration::from_secs(10)))
+    }
+}
+
+impl Default for Hls {
+    fn default() -> Self {
+        Hls { segment: Duration::from_secs(2), window: 6, viewer_timeout: None }
     }
 }

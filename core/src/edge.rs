@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
-use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Writer};
+use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Token, Writer};
 use crate::names::Names;
 use crate::publish::{self, Context, Denied, Head, Publish};
 use crate::pull::Pull;
@@ -49,11 +49,17 @@ impl Edge {
         self.publish.tick(cx);
         self.pull.tick(cx);
         cx.feeds.tick(now, cx.out);
+        while let Some(feed) = cx.feeds.next_uncut() {
+            match self.pull.channel_of(feed).and_then(|channel| self.pull.state(channel)?.kept) {
+                Some((source, _)) => cx.out.push_back(Output::SourceKeyFrame { source }),
+                None => self.publish.key_frame(cx, feed),
+            }
+        }
         match input {
             Input::Tick => {}
             Input::Offer { request, endpoint } => self.publish.offer(cx, request, endpoint),
             Input::Hangup { request } => {
-                if !self.pull.hangup(cx, request) {
+                if !cx.feeds.hangup(request) && !self.pull.hangup(cx, request) {
                     self.publish.hangup(cx, request);
                 }
             }
@@ -81,6 +87,12 @@ impl Edge {
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
             Input::Leave { viewer } => cx.feeds.leave(now, viewer),
+            Input::Poll { request, viewer, token } => {
+                let token = token.unwrap_or_else(|| Token(cx.env.entropy()));
+                cx.feeds.poll(now, request, viewer, token, cx.out);
+            }
+            Input::Playlist { request, viewer } => cx.feeds.ask_playlist(now, request, viewer, cx.out),
+            Input::Polled { viewer, bytes } => cx.feeds.polled(now, viewer, bytes),
             Input::Drain => {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);

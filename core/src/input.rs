@@ -48,6 +48,10 @@ pub struct ChannelId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
+/// What a viewer that polls is known by: unpredictable, and part of every address that it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Token(pub [u8; 16]);
+
 /// Everything that can happen to the core. Any sequence of inputs is legal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Input {
@@ -137,6 +141,29 @@ pub enum Input {
     },
     /// The program is to end: nobody new comes in, everybody ends in order.
     Drain,
+    /// A viewer that joined just now will not read the feed as it comes: it polls (HLS), and leaves by asking no more.
+    Poll {
+        /// Answered by one [`Output::Polls`] or [`Output::Refuse`].
+        request: RequestId,
+        /// The viewer.
+        viewer: ViewerId,
+        /// What it was known by before, if it comes back; else it gets a new one.
+        token: Option<Token>,
+    },
+    /// A viewer that polls asks for its playlist.
+    Playlist {
+        /// Answered by one [`Output::Playlist`], for which it may be held, or by [`Output::Refuse`].
+        request: RequestId,
+        /// The viewer.
+        viewer: ViewerId,
+    },
+    /// A viewer that polls asked for something else and gets it.
+    Polled {
+        /// The viewer.
+        viewer: ViewerId,
+        /// How many bytes of its feed that are.
+        bytes: u64,
+    },
 }
 
 /// Everything the core asks for.
@@ -228,6 +255,22 @@ pub enum Output {
     },
     /// Something an operator may want to read.
     Note(Note),
+    /// The viewer polls from here on.
+    Polls {
+        /// The request.
+        request: RequestId,
+        /// Its viewer: the one that joined, or, if somebody was known by the token already, that one.
+        viewer: ViewerId,
+        /// What it is known by.
+        token: Token,
+    },
+    /// The viewer's playlist has a segment at least: answer the request with it.
+    Playlist {
+        /// The request.
+        request: RequestId,
+        /// The viewer.
+        viewer: ViewerId,
+    },
 }
 
 /// Why a session ended. Each session ends with exactly one.
@@ -312,7 +355,7 @@ pub enum RefuseReason {
     Draining,
     /// The feed has as many viewers as it may have.
     TooManyViewers,
-    /// No media of the channel came within `start_timeout`.
+    /// No media came within `start_timeout`, or no segment for a viewer that polls in the time that one may take.
     StartTimeout,
     /// No origin of the channel can be had.
     NoSource,
@@ -359,7 +402,7 @@ impl RefuseReason {
 /// Why a viewer's response ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ViewerEnd {
-    /// Its socket is gone.
+    /// Its socket is gone, or it polls no more.
     Left,
     /// It fell further behind than the feed keeps.
     Slow,
@@ -633,6 +676,13 @@ pub enum Note {
     ChannelOff {
         /// The channel.
         channel: ChannelId,
+    },
+    /// An address sends more requests than it may.
+    RateLimited {
+        /// The address, or the network, that counts as one.
+        peer: String,
+        /// How many of its requests were refused since that was last said.
+        refused: u64,
     },
     /// There are as many connections as there may be; said once until there is room again.
     ConnectionsFull {

@@ -8,6 +8,7 @@
 //! | [`origin`] | where does a channel come from? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
+//! | [`hls`] | what is in a playlist? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
 //! | [`ts`] | how do access units become MPEG-TS, and how do other people's streams become ours? |
 //! | [`codec`] | what does coded media say of itself? |
@@ -15,6 +16,7 @@
 //! | [`net`] | which socket is ready? |
 
 pub mod codec;
+pub mod hls;
 pub mod http;
 pub mod media;
 pub mod origin;

@@ -5,8 +5,8 @@
 {"id": 3, "do": "shot", "path": "….png"}       takes a picture of the page
 
 Each is answered by {"id": n, "value": …} or {"id": n, "error": "…"}. What the page says on its console comes as
-{"event": "console", …}. A small server beside it serves this folder and the `whip-whep` module, on another origin than
-the edge: a client page of somebody else's.
+{"event": "console", …}. A small server beside it serves this folder and the modules `whip-whep` and `hls.js`, on another
+origin than the edge: client pages of somebody else's.
 """
 
 import argparse
@@ -110,10 +110,12 @@ class Page:
 
 
 async def serve(modules):
-    """This folder's pages and the npm module they import."""
+    """This folder's pages and the npm modules they import."""
     app = web.Application()
     here = pathlib.Path(__file__).parent
     app.router.add_get("/whip_whep.html", lambda request: web.FileResponse(here / "whip_whep.html"))
+    app.router.add_get("/hls_js.html", lambda request: web.FileResponse(here / "hls_js.html"))
+    app.router.add_get("/hls.js", lambda request: web.FileResponse(modules / "hls.js" / "dist" / "hls.min.js"))
     app.router.add_get("/whip.js", lambda request: web.FileResponse(modules / "whip-whep" / "whip.js"))
     runner = web.AppRunner(app)
     await runner.setup()
@@ -134,7 +136,7 @@ async def devtools(profile):
 
 async def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--modules", type=pathlib.Path, required=True, help="the node_modules folder with whip-whep")
+    parser.add_argument("--modules", type=pathlib.Path, required=True, help="the node_modules folder with whip-whep and hls.js")
     parser.add_argument("--secure", help="an origin to be taken for a secure one")
     options = parser.parse_args()
 

@@ -62,9 +62,14 @@ impl Browser {
 
     /// Loads the client page of npm's whip-whep, from another origin than the edge's.
     pub fn open_whip_whep(&mut self) {
-        let url = format!("{}/whip_whep.html", self.origin);
-        self.open(&url);
+        self.open_page("whip_whep.html");
         self.until("whip-whep's module", LIMIT, "typeof window.publish === 'function'");
+    }
+
+    /// Loads a page of `tests/clients`, from another origin than the edge's.
+    pub fn open_page(&mut self, name: &str) {
+        let url = format!("{}/{name}", self.origin);
+        self.open(&url);
     }
 
     /// The value of an expression, awaited if it is a promise.

@@ -177,6 +177,15 @@ impl Edge {
         (status, start.elapsed())
     }
 
+    /// SIGHUP; how it ended.
+    ///
+    /// # Panics
+    /// When it has not ended within 15 s.
+    pub fn hang_up(mut self) -> ExitStatus {
+        self.process.signal(Signal::HUP);
+        self.process.wait(Duration::from_secs(15))
+    }
+
     /// SIGTERM; the edge still drains when this returns.
     pub fn ask_to_end(&self) {
         self.process.signal(Signal::TERM);

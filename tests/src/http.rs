@@ -181,6 +181,14 @@ impl Connection {
         self.raw(&bytes);
     }
 
+    /// Says that nothing more is sent; answers still come.
+    ///
+    /// # Panics
+    /// When the connection is gone.
+    pub fn shut_down(&self) {
+        self.stream.shutdown(std::net::Shutdown::Write).expect("the connection stands");
+    }
+
     /// Closes both ways, without waiting for what may still come.
     pub fn hang_up(self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);

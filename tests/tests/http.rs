@@ -1,7 +1,7 @@
 //! HTTP over real sockets: bad input of every kind, connections by the thousand, metrics, the end.
 
 use std::io::Write as _;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use holdfast_tests::edge::Edge;
@@ -360,4 +360,61 @@ fn it_drains_within_five_seconds() {
     publisher.told(Duration::from_secs(1));
     eventually("the end of the viewer's body", Duration::from_secs(1), || viewer.seen().ended.then_some(()));
     assert_eq!(viewer.seen().fault, None);
+}
+
+/// The program under this limit of open files, soft and hard.
+fn with_open_files(soft: u32, hard: u32, configuration: &str) -> Edge {
+    Edge::start_by(configuration, |program| {
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("ulimit -Sn {soft}; ulimit -Hn {hard}; exec \"$0\" \"$@\"")]).arg(program);
+        // Whatever the libraries have to say must not break the log's lines.
+        command.env("GST_DEBUG", "webrtcbin:4").env("G_MESSAGES_DEBUG", "all");
+        command
+    })
+}
+
+#[test]
+fn connections_do_not_take_what_sessions_need() {
+    let _turn = turn();
+    let edge = with_open_files(
+        200,
+        512,
+        "[http]\nlisten = [\"127.0.0.1:0\"]\n[http.limits]\nconnections_per_address = 0\nwhip_rate = 0\n\
+         [log]\nlevel = \"debug\"\nformat = \"json\"\n[[endpoint]]\nname = \"live\"\nslots = 50\n",
+    );
+    let mut connections: Vec<Connection> = (0..500).map(|_| Connection::open(edge.address())).collect();
+    let taken = eventually("as many connections as there may be", Duration::from_secs(5), || {
+        let open = edge.holdings().descriptors;
+        (open > 200).then_some(open)
+    });
+    assert!(taken < 400, "{taken} descriptors are taken by connections alone");
+    let mut statuses = Vec::new();
+    for connection in connections.iter_mut().take(40) {
+        connection.send(&Request::offer("/whip/live", &offer::plain()));
+        let answer = connection.response(false).expect("every offer is answered");
+        if answer.status == 503 {
+            assert!(answer.field("retry-after").is_some() && answer.text().contains("no-room"), "{answer:?}");
+        }
+        statuses.push(answer.status);
+    }
+    let count = |status| statuses.iter().filter(|own| **own == status).count();
+    assert!(count(201) >= 10 && count(503) >= 1 && count(201) + count(503) == 40, "{statuses:?}");
+    let log = edge.log();
+    for line in log.lines().filter(|line| line.contains("webrtcbin") || line.contains("connections are taken")) {
+        assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+    }
+    assert!(log.contains("webrtcbin") && log.contains("connections are taken at once, not 20000"), "{log}");
+    assert!(edge.terminate().0.success());
+}
+
+#[test]
+fn a_publisher_that_said_its_end_is_answered_and_a_hang_up_of_the_terminal_drains() {
+    let _turn = turn();
+    let edge = Edge::plain();
+    let mut connection = Connection::open(edge.address());
+    connection.send(&Request::offer("/whip/live", &offer::plain()));
+    connection.shut_down();
+    let answer = connection.response(false).expect("an answer");
+    assert_eq!(answer.status, 201, "{answer:?}");
+    assert!(edge.hang_up().success());
 }

@@ -1,6 +1,8 @@
 //! Whether values go together.
 
+mod addresses;
 mod channels;
+mod tls;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,8 +22,8 @@ const MOST_BUFFERED: u64 = 64 << 30;
 
 /// Checks that need nothing but the settings.
 pub(super) fn settings(reader: &mut Reader<'_>) {
-    listeners(reader);
-    tls(reader);
+    addresses::settings(reader);
+    tls::settings(reader);
     ice_servers(reader);
     endpoints(reader);
     channels::settings(reader);
@@ -30,22 +32,8 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
 
 /// Checks that look at the files that settings name.
 pub(super) fn files(reader: &mut Reader<'_>) {
-    certificates(reader);
+    tls::files(reader);
     channels::files(reader);
-}
-
-fn certificates(reader: &mut Reader<'_>) {
-    let tls = reader.settings.http.tls.clone().unwrap_or_default();
-    let authorities = reader.settings.authorities.clone();
-    for (key, path) in [("http.tls.cert", tls.cert), ("http.tls.key", tls.key), ("origins.authorities", authorities)] {
-        if path.as_os_str().is_empty() {
-            continue;
-        }
-        if let Err(error) = readable(&path) {
-            let wrong = format!("\"{}\" cannot be read: {error}", path.display());
-            reader.conflict(&[key], wrong, String::from("name a PEM file that this user may read"));
-        }
-    }
 }
 
 fn readable(path: &Path) -> io::Result<()> {
@@ -54,27 +42,6 @@ fn readable(path: &Path) -> io::Result<()> {
         return Err(io::Error::other("it is not a file"));
     }
     File::open(path).map(drop)
-}
-
-fn listeners(reader: &mut Reader<'_>) {
-    let mut listen = [&reader.settings.http.listen[..], &reader.settings.ovt.listen].concat();
-    listen.retain(|listener| listener.port() != 0);
-    listen.sort();
-    if let Some(twice) = listen.windows(2).find(|pair| pair[0] == pair[1]) {
-        let wrong = format!("\"{}\" is there twice", twice[0]);
-        reader.conflict(&["ovt.listen", "http.listen"], wrong, String::from("write each address once"));
-    }
-}
-
-fn tls(reader: &mut Reader<'_>) {
-    let Some(tls) = &reader.settings.http.tls else { return };
-    let (here, missing) = match (tls.cert.as_os_str().is_empty(), tls.key.as_os_str().is_empty()) {
-        (false, true) => ("http.tls.cert", "http.tls.key"),
-        (true, false) => ("http.tls.key", "http.tls.cert"),
-        _ => return,
-    };
-    let right = format!("write `{missing}` too, or neither for plain HTTP");
-    reader.conflict(&[here, missing], format!("stands without `{missing}`"), right);
 }
 
 fn ice_servers(reader: &mut Reader<'_>) {
@@ -156,6 +123,13 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
             "{} serves plain HTTP: browsers give the ingest page no camera there, and tokens travel readable; set [http.tls] \
              or put a proxy with TLS in front",
             reachable.join(", ")
+        ));
+    }
+    for address in addresses::misplaced(&settings.ice.addresses) {
+        warnings.push(format!(
+            "`ice.addresses` names {address}, which is on the loopback interface: publishers elsewhere get no media through \
+             there, since they are answered from another address; put it on an interface of its own (`ip link add media0 type \
+             dummy`, then `ip addr add {address} dev media0`) or name the address of a network interface"
         ));
     }
     for server in &settings.ice.servers {

@@ -204,11 +204,11 @@ keys! {
         |s, _| &mut s.http.limits.idle_timeout, Span(ms(100), DAY);
     "http.limits.write_timeout", "How long a peer may take none of what we have for it.",
         |s, _| &mut s.http.limits.write_timeout, Span(ms(100), HOUR);
-    "http.limits.connections", "Connections at once.",
+    "http.limits.connections", "Connections at once; fewer where the system allows fewer open files, of which media keep what they need.",
         |s, _| &mut s.http.limits.connections, Count(1, 1_000_000);
     "http.limits.connections_per_address", "Connections at once of one address, or IPv6 /64; 0 = no limit, for an edge behind a proxy.",
         |s, _| &mut s.http.limits.connections_per_address, Count(0, 1_000_000);
-    "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit.",
+    "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit, for an edge behind a proxy.",
         |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
 
     "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
@@ -245,7 +245,7 @@ keys! {
 
     "live.idle", "How long viewers stay connected while nobody publishes.",
         |s, _| &mut s.core.live.idle, Span(ms(100), DAY);
-    "live.buffer", "How much of a feed is kept; a viewer that falls further behind is ended.",
+    "live.buffer", "How much of a feed is kept; a viewer that falls further behind is ended. Memory for each slot that had a publisher lately.",
         |s, _| &mut s.core.live.buffer, Size(64 << 10, 1 << 30);
     "live.flush_interval", "Small writes are gathered this long; \"0s\" writes each at once.",
         |s, _| &mut s.core.live.flush_interval, Span(ms(0), ms(1000));
@@ -256,7 +256,7 @@ keys! {
     "live.viewers", "Viewers of one feed.",
         |s, _| &mut s.core.live.viewers, Count(1, 1_000_000);
 
-    "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end.",
+    "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end; a proxy on this machine has to add Forwarded, X-Forwarded-For or Via then, or everybody seems to be on it.",
         |s, _| &mut s.api.tokens, List(Secret, 0, 1000);
 
     "log.level", "\"error\", \"warn\", \"info\", \"debug\" or \"trace\".",

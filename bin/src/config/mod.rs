@@ -5,12 +5,14 @@
 //! | `keys` | which keys are there, what do they mean, where do they go? |
 //! | `value` | how is a value written, and within which bounds? |
 //! | `reader` | which key stands on which line? |
+//! | `file` | what is in a file? |
 //! | `check` | do the values go together? |
 //! | `text` | how is all of it written down? |
 //! | `fault` | what is wrong, where, and what would be right? |
 
 mod check;
 mod fault;
+mod file;
 mod keys;
 mod reader;
 mod text;
@@ -291,8 +293,9 @@ pub fn load(
 
 fn text_of(path: &Path) -> Result<String, Faults> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| {
-        Faults::one(&name, Place::File, format!("cannot be read: {error}"), "name a TOML file that can")
+    let bytes = file::read(path, LARGEST_FILE).map_err(|error| {
+        let right = "name a TOML file of at most 1 MiB that this user may read";
+        Faults::one(&name, Place::File, format!("cannot be read: {error}"), right)
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];

@@ -242,10 +242,42 @@ fn certificates_must_be_readable_files() {
     );
     let authorities = with(&[("HOLDFAST_ORIGINS_AUTHORITIES", "/")]).expect_err("refused").to_string();
     assert!(authorities.contains("key `origins.authorities`: \"/\" cannot be read: it is not a file"), "{authorities}");
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
-    let settings =
-        with(&[("HOLDFAST_HTTP_TLS_CERT", file), ("HOLDFAST_HTTP_TLS_KEY", file)]).expect("both can be read");
-    assert_eq!(settings.http.tls, Some(Tls { cert: file.into(), key: file.into() }));
+}
+
+/// A certificate and its key in files of the temporary folder.
+fn certificate(name: &str) -> [String; 2] {
+    let made = rcgen::generate_simple_self_signed([String::from("localhost")]).expect("a certificate can be made");
+    [("cert", made.cert.pem()), ("key", made.signing_key.serialize_pem())].map(|(kind, text)| {
+        let path = std::env::temp_dir().join(format!("holdfast-{name}-{kind}-{}.pem", std::process::id()));
+        std::fs::write(&path, text).expect("the temporary folder can be written");
+        path.to_string_lossy().into_owned()
+    })
+}
+
+#[test]
+fn certificates_must_be_usable() {
+    let ([cert, key], [_, other]) = (certificate("one"), certificate("other"));
+    let junk = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    let of = |cert: &str, key: &str| with(&[("HOLDFAST_HTTP_TLS_CERT", cert), ("HOLDFAST_HTTP_TLS_KEY", key)]);
+    let settings = of(&cert, &key).expect("they belong together");
+    assert_eq!(settings.http.tls, Some(Tls { cert: cert.clone().into(), key: key.clone().into() }));
+    for (chain, secret, variable, right) in [
+        (junk, key.as_str(), "HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: ", "with CERTIFICATE sections"),
+        (&cert, junk, "HOLDFAST_HTTP_TLS_KEY: key `http.tls.key`: ", "PRIVATE KEY"),
+        (&cert, &other, "HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: ", "the private key of the first certificate"),
+        (&key, &cert, "HOLDFAST_HTTP_TLS_CERT: key `http.tls.cert`: ", "are swapped"),
+    ] {
+        let text = of(chain, secret).expect_err("refused").to_string();
+        assert!(text.starts_with(variable) && text.contains(right), "{text}");
+        assert_eq!(text.lines().count(), 1);
+    }
+    let authorities = |path: &str| with(&[("HOLDFAST_ORIGINS_AUTHORITIES", path)]);
+    authorities(&cert).expect("a certificate is one of an authority");
+    let text = authorities(junk).expect_err("refused").to_string();
+    assert!(text.starts_with("HOLDFAST_ORIGINS_AUTHORITIES: key `origins.authorities`: "), "{text}");
+    for path in [cert, key, other] {
+        std::fs::remove_file(path).expect("it is ours");
+    }
 }
 
 #[test]
@@ -377,4 +409,15 @@ fn the_configuration_in_the_readme_reads() {
         let settings = parse(block, "README.md").unwrap_or_else(|faults| panic!("{faults}"));
         assert_ne!(settings, Settings::default());
     }
+}
+
+#[test]
+fn listeners_that_collide_are_named_with_their_line() {
+    let wrong = faults("\n[http]\nlisten = ['[::]:80', '0.0.0.0:80']");
+    assert!(
+        wrong[0].starts_with("f.toml:3: key `http.listen`: \"[::]:80\" and \"0.0.0.0:80\" cannot both be"),
+        "{wrong:?}"
+    );
+    assert!(faults("http.listen = ['127.0.0.1:80', '127.0.0.1:80']")[0].contains("is there twice"));
+    parse("http.listen = ['[::1]:80', '0.0.0.0:80']", "f.toml").expect("apart");
 }

@@ -131,9 +131,17 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::ChannelSwitched { .. }
         | Note::ChannelEnded { .. }
         | Note::ChannelOff { .. } => channel::tell(note, settings),
+        Note::RateLimited { peer, refused } => {
+            let sentence = format!(
+                "{peer} sends more WHIP requests than `http.limits.whip_rate` allows: {refused} were answered with 429; behind a \
+                 proxy everybody has its address"
+            );
+            Told::new(Level::WARN, sentence)
+        }
         Note::ConnectionsFull { limit } => {
             let sentence = format!(
-                "clients are turned away: there are {limit} connections, as many as `http.limits.connections` allows"
+                "clients are turned away: there are {limit} connections, as many as `http.limits.connections` and the limit of \
+                 open files allow"
             );
             Told::new(Level::ERROR, sentence)
         }
@@ -176,7 +184,7 @@ fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, Stri
         EndReason::Kicked => (Level::INFO, format!("ended by an operator after {lasted}")),
         EndReason::Shutdown => (Level::INFO, format!("ended after {lasted}: the program stops")),
         EndReason::NegotiationFailed => {
-            (Level::WARN, String::from("dropped: no session could be negotiated from its offer; the answer said why"))
+            (Level::WARN, String::from("dropped: no session could be negotiated from its offer"))
         }
         EndReason::IceFailed => {
             (Level::WARN, format!("lost after {lasted}: its network path failed, {silence}; it may come back at once"))

@@ -3,6 +3,7 @@
 //! In this order: certificates, GStreamer with a trial session, listeners; then the service manager and people are told
 //! that it is ready. Whoever connects from then on is served at full speed.
 
+mod descriptors;
 mod parts;
 mod welcome;
 
@@ -63,7 +64,7 @@ impl fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Runs the edge until SIGTERM or SIGINT, then drains: nobody new comes in, and everybody is ended within 5 s.
+/// Runs the edge until SIGTERM, SIGINT or SIGHUP, then drains: nobody new comes in, and everybody is ended within 5 s.
 ///
 /// # Errors
 /// [`Stopped`]
@@ -74,6 +75,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let secured = settings.http.tls.as_ref().map(|files| tls::load(&files.cert, &files.key)).transpose();
     let secured = secured.map_err(Stopped::Tls)?;
 
+    let files = descriptors::raise();
     let (clock, started) = (Clock::start(), SystemTime::now());
     let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
     kernel.handle_signals().map_err(Stopped::Kernel)?;
@@ -96,7 +98,13 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         info!("edges are served over OVT on {bound}");
         doors.push(Door::Ovt);
     }
-    let served = parts::server(settings, started, sessions.audio());
+    let mut served = parts::server(settings, started, sessions.audio());
+    let wanted = parts::wanted(settings, sessions.descriptors());
+    let shares = descriptors::share(files, wanted);
+    for warning in descriptors::warnings(files, wanted, shares) {
+        warn!("{warning}");
+    }
+    (served.limits.connections, served.limits.sessions) = (shares.connections, shares.sessions);
     let server = Server::new(settings.core.clone(), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
@@ -106,6 +114,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         media: WebRtc(sessions),
         report: reporter(settings),
     });
+    driver.keep_within(shares.connections);
     ready(settings, &listening);
     driver.run().map(drop).map_err(Stopped::Kernel)
 }

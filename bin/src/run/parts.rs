@@ -11,6 +11,7 @@ use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
 use url::Url;
 
+use super::descriptors::Wanted;
 use crate::config::{Audio, IceServer, Settings};
 
 /// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
@@ -82,6 +83,13 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         instance: u128::from_le_bytes(entropy()),
         journal: false,
     }
+}
+
+/// What files are opened for. `session` is how many one session opens.
+pub(super) fn wanted(settings: &Settings, session: usize) -> Wanted {
+    let slots = settings.core.endpoints.iter().map(|endpoint| endpoint.slots as usize).sum();
+    let (connections, channels) = (settings.http.limits.connections, settings.core.channels.len());
+    Wanted { connections, slots, channels, session }
 }
 
 /// Unpredictable bytes, for the secret part of session URLs and for what tells this process from others.

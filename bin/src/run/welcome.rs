@@ -23,8 +23,13 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
             ("", format!("{origin}/whip/{name}"), "WHIP, such as OBS or GStreamer"),
             ("watch", format!("{origin}/live/{name}.ts"), "VLC, mpv, ffplay"),
         ];
-        if endpoint.slots > 1 {
-            addresses.push(("", format!("{origin}/live/{name}/2.ts … /{}.ts", endpoint.slots), "its other slots"));
+        match endpoint.slots {
+            0 | 1 => {}
+            2 => addresses.push(("", format!("{origin}/live/{name}/2.ts"), "its second slot")),
+            last => {
+                addresses.push(("", format!("{origin}/live/{name}/2.ts"), "its second slot, and so on"));
+                addresses.push(("", format!("{origin}/live/{name}/{last}.ts"), "its last slot"));
+            }
         }
         let width = addresses.iter().map(|(_, address, _)| address.chars().count()).max().unwrap_or(0);
         line(&mut text, format_args!("\nendpoint {name}"));
@@ -118,7 +123,12 @@ mod tests {
     fn many_endpoints_are_counted_and_slots_are_named() {
         let many: String = (0..7).map(|n| format!("[[endpoint]]\nname = 'e{n}'\nslots = 3\n")).collect();
         let text = welcomed(&many);
-        assert!(text.contains("/live/e4/2.ts … /3.ts ") && !text.contains("/live/e5"), "{text}");
+        assert!(
+            text.contains("/live/e4/2.ts ") && text.contains("/live/e4/3.ts ") && !text.contains("/live/e5"),
+            "{text}"
+        );
+        let two = welcomed("[[endpoint]]\nname = 'e'\nslots = 2\n");
+        assert!(two.contains("/live/e/2.ts  its second slot\n") && !two.contains("2.ts …"), "{two}");
         assert!(text.contains("and 2 endpoints more"));
     }
 }

@@ -3,13 +3,20 @@
 //! A feed keeps the newest bytes of one stream. A viewer is a cursor into them and a deadline: it has no queue of its own, so a
 //! slow one costs what a quick one costs, and one that the ring overtakes is ended. The driver writes straight out of the
 //! ring ([`Feeds::unsent`]) and says what the socket took ([`Feeds::sent`]).
+//!
+//! A viewer may also poll (HLS): it reads ranges of the same ring ([`Feeds::playlist`], [`Feeds::bytes`]) and has left when it
+//! asks no more.
 
+mod polls;
+#[cfg(test)]
+mod polls_tests;
 mod ring;
+mod segments;
 #[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
@@ -18,9 +25,14 @@ use bytes::Bytes;
 
 use crate::config::Live;
 use crate::id::Table;
-use crate::input::{FeedId, FeedKind, Note, Output, RefuseReason, RequestId, ViewerEnd, ViewerId, ViewerKind, Writer};
+use crate::input::{
+    FeedId, FeedKind, Note, Output, RefuseReason, RequestId, Token, ViewerEnd, ViewerId, ViewerKind, Writer,
+};
 use crate::time::{Time, Timers};
+use polls::{Holds, Poll};
 use ring::Ring;
+pub use segments::{Playlist, Segment};
+use segments::{Point, Segments, Watched};
 
 /// All feeds and all viewers.
 ///
@@ -29,9 +41,16 @@ use ring::Ring;
 #[derive(Debug)]
 pub struct Feeds {
     settings: Live,
+    /// What comes after nothing came for longer does not belong to what came before: one target duration.
+    pause: Duration,
     feeds: Table<FeedKind, Feed>,
     viewers: Table<ViewerKind, Viewer>,
     timers: Timers<Wake>,
+    /// Who polls, by what it is known by.
+    tokens: BTreeMap<Token, ViewerId>,
+    holds: Holds,
+    /// Feeds that are watched by somebody who polls and lack a random access point to be cut at.
+    uncut: VecDeque<FeedId>,
     draining: bool,
     ignored: u64,
 }
@@ -44,6 +63,9 @@ const LEAST_WAIT: Duration = Duration::from_millis(100);
 enum Wake {
     Viewer(ViewerId),
     Flush(FeedId),
+    Cut(FeedId),
+    Hold(FeedId, RequestId),
+    Release(FeedId),
 }
 
 #[derive(Debug)]
@@ -51,9 +73,13 @@ struct Feed {
     ring: Ring,
     last_push: Option<Time>,
     writer: Option<Writer>,
+    /// When it is next looked at whether the ring is of use to anybody; `NEVER` while it is empty or watched.
+    release: Time,
     /// Whoever ever watched. Apart and only where there was one: a chunk of a feed that nobody watches passes by in two lines
     /// of cache.
     audience: Option<Box<Audience>>,
+    /// Apart for the same reason: it is looked at when a random access point comes.
+    segments: Box<Segments>,
 }
 
 #[derive(Debug)]
@@ -63,6 +89,10 @@ struct Audience {
     /// Viewers that have started, each under an offset that its cursor has reached or passed. It is looked at again when the tail
     /// passes that offset: a viewer that keeps up costs one look per length of the ring, and a push costs nothing for it.
     started: BTreeSet<(u64, ViewerId)>,
+    /// Viewers that poll.
+    polling: BTreeSet<ViewerId>,
+    /// When a random access point to cut at is overdue; `NEVER` while nobody polls.
+    cut: Time,
     /// When the next [`Output::Ready`] is due; `NEVER` while nothing is gathered.
     flush: Time,
     bytes_out: u64,
@@ -86,6 +116,8 @@ enum Place {
     Waiting { until: Time },
     /// At `cursor`, and in [`Feed::started`] under `watched`.
     Started { cursor: u64, watched: u64 },
+    /// Nowhere: it polls.
+    Polling(Poll),
 }
 
 /// What became of a request to watch a feed.
@@ -124,10 +156,12 @@ pub struct Chunk {
 /// A feed as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedStatus {
-    /// Viewers, waiting ones among them.
+    /// Viewers, those that wait and those that poll among them.
     pub viewers: usize,
     /// Viewers that wait for a random access point.
     pub waiting: usize,
+    /// Viewers that poll.
+    pub polling: usize,
     /// Bytes that ever came in.
     pub bytes_in: u64,
     /// Bytes that all viewers' sockets took.
@@ -146,10 +180,14 @@ impl Feeds {
     /// No feed yet.
     pub fn new(settings: Live) -> Self {
         Feeds {
+            pause: Duration::from_secs(settings.hls.target()),
             settings,
             feeds: Table::default(),
             viewers: Table::default(),
             timers: Timers::default(),
+            tokens: BTreeMap::new(),
+            holds: Holds::default(),
+            uncut: VecDeque::new(),
             draining: false,
             ignored: 0,
         }
@@ -157,12 +195,22 @@ impl Feeds {
 
     /// Makes a feed. It lasts as long as this does.
     pub fn open(&mut self) -> FeedId {
-        self.feeds.insert(Feed { ring: Ring::new(), last_push: None, audience: None, writer: None })
+        self.feeds.insert(Feed {
+            ring: Ring::new(),
+            last_push: None,
+            audience: None,
+            writer: None,
+            segments: Box::default(),
+            release: Time::NEVER,
+        })
     }
 
     /// From here on `writer` alone may write into the feed.
     pub fn assign(&mut self, id: FeedId, writer: Option<Writer>) {
         if let Some(feed) = self.feeds.get_mut(id) {
+            if feed.writer != writer {
+                feed.segments.stop(feed.last_push);
+            }
             feed.writer = writer;
         }
     }
@@ -179,8 +227,8 @@ impl Feeds {
 
     /// A chunk of the stream came in. It is ignored and counted if it is empty or from somebody who may not write.
     pub fn push(&mut self, now: Time, id: FeedId, chunk: Chunk, out: &mut VecDeque<Output>) {
-        let Chunk { from, data, random_access } = chunk;
-        let random_access = random_access.is_some();
+        let Chunk { from, data, random_access: pts } = chunk;
+        let random_access = pts.is_some();
         let feed = self.feeds.get_mut(id).filter(|feed| feed.writer == Some(from) && !data.is_empty());
         let Some(feed) = feed else {
             self.ignored += 1;
@@ -188,7 +236,23 @@ impl Feeds {
         };
         let at = feed.ring.head();
         feed.ring.push(now, data, random_access, self.settings.buffer);
-        feed.last_push = Some(now);
+        let last = feed.last_push.replace(now);
+        if last.is_some_and(|last| now.since(last) > self.pause) {
+            feed.segments.stop(last);
+        }
+        if let Some(pts) = pts {
+            let polled = feed.audience.as_ref().is_some_and(|audience| !audience.polling.is_empty());
+            let watched = if polled { Watched::Yes } else { Watched::No };
+            let point = Point { at, pts, now, writer: from, last, tail: feed.ring.tail(), watched };
+            let closed = feed.segments.point(point, &self.settings.hls);
+            if polled {
+                self.segmented(now, id, closed, out);
+            }
+        }
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        if feed.release == Time::NEVER && feed.viewers() == 0 {
+            self.timers.set(Wake::Release(id), &mut feed.release, now + self.settings.idle);
+        }
         let Some(audience) = &mut feed.audience else { return };
         let begin = if random_access { mem::take(&mut audience.waiting) } else { BTreeSet::new() };
         for &viewer in &begin {
@@ -278,7 +342,9 @@ impl Feeds {
     pub fn clear(&mut self, id: FeedId) {
         let Some(feed) = self.feeds.get_mut(id) else { return };
         feed.ring.clear();
+        feed.segments.clear();
         feed.last_push = None;
+        self.timers.set(Wake::Release(id), &mut feed.release, Time::NEVER);
     }
 
     /// How many viewers a feed has.
@@ -302,6 +368,9 @@ impl Feeds {
                         out.push_back(Output::Ready { feed: id });
                     }
                 }
+                Wake::Cut(id) => self.overdue(now, id, out),
+                Wake::Hold(feed, request) => self.give_up(feed, request, out),
+                Wake::Release(id) => self.let_go(now, id),
             }
         }
     }
@@ -320,18 +389,20 @@ impl Feeds {
         }
     }
 
-    /// The viewers of a feed, waiting ones among them.
+    /// The viewers of a feed, those that wait and those that poll among them.
     pub fn viewers(&self, id: FeedId) -> impl Iterator<Item = ViewerId> {
         let audience = self.feeds.get(id).and_then(|feed| feed.audience.as_ref()).into_iter();
-        audience
-            .flat_map(|audience| audience.started.iter().map(|(_, viewer)| viewer).chain(&audience.waiting).copied())
+        audience.flat_map(|audience| {
+            let started = audience.started.iter().map(|(_, viewer)| viewer);
+            started.chain(&audience.waiting).chain(&audience.polling).copied()
+        })
     }
 
     /// What the viewer was not sent yet, oldest first; nothing while it waits, and nothing of a viewer that is gone.
     pub fn unsent(&self, id: ViewerId) -> impl Iterator<Item = &[u8]> {
         let started = self.viewers.get(id).and_then(|viewer| match viewer.place {
             Place::Started { cursor, .. } => Some((self.feeds.get(viewer.feed)?, cursor)),
-            Place::Waiting { .. } => None,
+            Place::Waiting { .. } | Place::Polling(_) => None,
         });
         started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
     }
@@ -353,6 +424,7 @@ impl Feeds {
         Some(FeedStatus {
             viewers: feed.viewers(),
             waiting: audience.map_or(0, |audience| audience.waiting.len()),
+            polling: audience.map_or(0, |audience| audience.polling.len()),
             bytes_in: feed.ring.head(),
             bytes_out: audience.map_or(0, |audience| audience.bytes_out),
             span: feed.ring.span(),
@@ -397,6 +469,14 @@ impl Feeds {
             return;
         }
         let mut next = idle;
+        if let Place::Polling(poll) = &viewer.place {
+            let until = poll.asked + self.settings.hls.timeout();
+            if until <= now {
+                self.end(now, id, ViewerEnd::Left, out);
+                return;
+            }
+            next = next.min(until);
+        }
         if let Place::Waiting { until } = &mut viewer.place {
             // Where nothing comes in any more, an old picture would be taken for a live one.
             let flows = feed.last_push.is_some_and(|push| now.since(push) <= self.settings.fresh);
@@ -417,9 +497,30 @@ impl Feeds {
         self.timers.set(Wake::Viewer(id), &mut viewer.armed, next);
     }
 
+    /// Lets go of a stream that nobody sends and nobody watches: nobody could start in it any more.
+    fn let_go(&mut self, now: Time, id: FeedId) {
+        let Some(feed) = self.feeds.get_mut(id) else { return };
+        feed.release = Time::NEVER;
+        if feed.viewers() > 0 {
+            return;
+        }
+        let left = feed.audience.as_ref().and_then(|audience| audience.left);
+        let Some(used) = feed.last_push.max(left) else { return };
+        if used + self.settings.idle > now {
+            self.timers.set(Wake::Release(id), &mut feed.release, used + self.settings.idle);
+        } else {
+            feed.ring.clear();
+            feed.segments.clear();
+        }
+    }
+
     fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
+        self.refuse_held(id, reason, out);
         let Some(viewer) = self.remove(now, id, reason) else { return };
         out.push_back(Output::ViewerEnd { viewer: id, reason });
+        if reason == ViewerEnd::Left {
+            return;
+        }
         let (feed, lasted, sent) = (viewer.feed, now.since(viewer.joined).as_micros() as u64, viewer.sent);
         out.push_back(Output::Note(Note::ViewerEnded { feed, viewer: id, reason, lasted, sent }));
     }
@@ -432,26 +533,49 @@ impl Feeds {
         match viewer.place {
             Place::Waiting { .. } => audience.waiting.remove(&id),
             Place::Started { watched, .. } => audience.started.remove(&(watched, id)),
+            Place::Polling(poll) => {
+                self.tokens.remove(&poll.token);
+                audience.polling.remove(&id)
+            }
         };
+        if audience.polling.is_empty() {
+            self.timers.set(Wake::Cut(viewer.feed), &mut audience.cut, Time::NEVER);
+        }
         if audience.started.is_empty() {
             self.timers.set(Wake::Flush(viewer.feed), &mut audience.flush, Time::NEVER);
         }
         audience.ends.0[reason as usize] += 1;
         audience.left = Some(now);
+        if let Some(feed) = self.feeds.get_mut(viewer.feed)
+            && feed.release == Time::NEVER
+            && feed.viewers() == 0
+            && feed.ring.span() > 0
+        {
+            self.timers.set(Wake::Release(viewer.feed), &mut feed.release, now + self.settings.idle);
+        }
         Some(viewer)
     }
 }
 
 impl Feed {
     fn viewers(&self) -> usize {
-        self.audience.as_ref().map_or(0, |audience| audience.waiting.len() + audience.started.len())
+        let count = |audience: &Audience| audience.waiting.len() + audience.started.len() + audience.polling.len();
+        self.audience.as_deref().map_or(0, count)
     }
 }
 
 impl Default for Audience {
     fn default() -> Self {
-        let (waiting, started) = (BTreeSet::new(), BTreeSet::new());
-        Audience { waiting, started, flush: Time::NEVER, bytes_out: 0, ends: Ends::default(), left: None }
+        Audience {
+            waiting: BTreeSet::new(),
+            started: BTreeSet::new(),
+            polling: BTreeSet::new(),
+            cut: Time::NEVER,
+            flush: Time::NEVER,
+            bytes_out: 0,
+            ends: Ends::default(),
+            left: None,
+        }
     }
 }
 

@@ -107,6 +107,20 @@ impl Ring {
     }
 }
 
+impl Ring {
+    /// Everything from `at` to `end`; `None` if that is not kept any more, or not there yet.
+    pub(super) fn range(&self, at: u64, end: u64) -> Option<impl Iterator<Item = &[u8]>> {
+        let mut left = end.checked_sub(at)?;
+        (at >= self.tail && end <= self.head).then(|| {
+            self.slices(at).map_while(move |slice| {
+                let taken = left.min(slice.len() as u64);
+                left -= taken;
+                (taken > 0).then(|| &slice[..taken as usize])
+            })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
@@ -136,6 +150,16 @@ mod tests {
         assert_eq!(read(&ring, 5), [&b"f"[..]]);
         assert!(read(&ring, 6).is_empty());
         assert!(read(&ring, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn a_range_is_whole_or_not_there() {
+        let ring = ring(5, &["abc", "d", "ef"]);
+        let range = |at, end| ring.range(at, end).map(|slices| slices.collect::<Vec<_>>().concat());
+        assert_eq!(range(3, 6).as_deref(), Some(&b"def"[..]));
+        assert_eq!(range(4, 5).as_deref(), Some(&b"e"[..]));
+        assert_eq!(range(4, 4).as_deref(), Some(&b""[..]));
+        assert_eq!((range(2, 6), range(4, 7), range(5, 4)), (None, None, None));
     }
 
     #[test]

@@ -192,11 +192,12 @@ fn small_chunks_are_gathered() {
 fn nothing_is_gathered_for_nobody() {
     let mut stage = Stage::new(settings());
     stage.push_key(at(0), "a");
-    assert_eq!(stage.feeds.deadline(), None);
+    assert_eq!(stage.feeds.deadline(), Some(at(1000)), "the stream is let go of");
     let (viewer, _) = stage.join(at(0));
     stage.push(at(10), "b");
-    stage.feeds.leave(at(0), viewer);
-    assert_eq!(stage.feeds.deadline(), None);
+    assert_eq!(stage.feeds.deadline(), Some(at(30)));
+    stage.feeds.leave(at(10), viewer);
+    assert_eq!(stage.feeds.deadline(), Some(at(1000)));
 }
 
 #[test]
@@ -260,7 +261,32 @@ fn a_viewer_of_a_silent_feed_is_ended_and_pushes_or_its_join_renew_its_time() {
     assert_eq!(stage.feeds.deadline(), Some(at(1800)));
     stage.tick(at(1800));
     assert_eq!(stage.outputs(), ended(stage.feed, late, ViewerEnd::Idle, ms(1000), 0));
-    assert_eq!(stage.feeds.deadline(), None);
+    assert_eq!(stage.feeds.deadline(), Some(at(2800)), "nobody watches and nobody sends");
+    stage.tick(at(2799));
+    assert_eq!(stage.status().span, 2);
+    stage.tick(at(2800));
+    assert_eq!((stage.status().span, stage.status().bytes_in, stage.feeds.deadline()), (0, 2, None));
+}
+
+#[test]
+fn a_stream_that_comes_or_is_watched_is_kept() {
+    let mut stage = Stage::new(settings());
+    for now in (0..5000).step_by(500) {
+        stage.push_key(at(now), "a");
+        stage.tick(at(now));
+    }
+    assert_eq!(stage.status().span, 10);
+    let (viewer, _) = stage.join(at(4600));
+    stage.tick(at(5599));
+    assert_eq!(stage.status().span, 10);
+    stage.feeds.leave(at(5599), viewer);
+    stage.tick(at(6598));
+    assert_eq!(stage.status().span, 10);
+    stage.tick(at(6599));
+    assert_eq!(stage.status().span, 0);
+    stage.push_key(at(7000), "b");
+    let (viewer, start) = stage.join(at(7001));
+    assert_eq!((start, stage.read(viewer)), (Start::Now, b"b".to_vec()), "its offsets go on");
 }
 
 #[test]
@@ -292,7 +318,7 @@ fn draining_ends_everybody_once_and_lets_nobody_in() {
     stage.feeds.drain(at(600), &mut stage.out);
     assert_eq!(stage.outputs(), []);
     assert_eq!(stage.refused(at(600)), RefuseReason::Draining);
-    assert_eq!(stage.feeds.deadline(), None);
+    assert_eq!(stage.feeds.deadline(), Some(at(1000)), "the stream is let go of, should it take so long");
 }
 
 #[test]
@@ -331,6 +357,7 @@ fn status_tells_what_is_there() {
     let expected = FeedStatus {
         viewers: 1,
         waiting: 1,
+        polling: 0,
         bytes_in: 14,
         bytes_out: 0,
         span: 8,
@@ -349,6 +376,9 @@ struct Model {
     viewers: Vec<ModelViewer>,
     flush: Option<Time>,
     draining: bool,
+    left: Option<Time>,
+    /// How many bytes were let go of while nobody watched.
+    released: usize,
 }
 
 struct ModelChunk {
@@ -368,7 +398,14 @@ struct ModelViewer {
 impl Model {
     fn tail(&self) -> usize {
         let fits = |chunk: &&ModelChunk| self.bytes.len() - chunk.from <= self.settings.buffer;
-        self.chunks.iter().find(fits).or(self.chunks.last()).map_or(0, |chunk| chunk.from)
+        self.chunks.iter().find(fits).or(self.chunks.last()).map_or(0, |chunk| chunk.from).max(self.released)
+    }
+
+    /// When what is kept is of no use any more.
+    fn release_at(&self) -> Option<Time> {
+        let kept = self.viewers.is_empty() && self.released < self.bytes.len();
+        let last = self.chunks.last().filter(|_| kept)?.came;
+        Some(self.left.map_or(last, |left| left.max(last)) + self.settings.idle)
     }
 
     fn point(&self) -> Option<&ModelChunk> {
@@ -382,7 +419,7 @@ impl Model {
     fn deadline(&self) -> Option<Time> {
         let idle = self.viewers.iter().map(|viewer| self.idle_at(viewer));
         let waits = self.viewers.iter().filter_map(|viewer| viewer.until);
-        idle.chain(waits).chain(self.flush).min()
+        idle.chain(waits).chain(self.flush).chain(self.release_at()).min()
     }
 
     fn reads(&self) -> bool {
@@ -391,8 +428,14 @@ impl Model {
 
     /// Everything that is due at `now`: who ends, and whether the feed is ready.
     fn tick(&mut self, now: Time) -> (Vec<(ViewerId, ViewerEnd)>, bool) {
+        if self.release_at().is_some_and(|due| due <= now) {
+            self.released = self.bytes.len();
+        }
         let ids: Vec<_> = self.viewers.iter().filter(|viewer| self.idle_at(viewer) <= now).map(|v| v.id).collect();
         self.viewers.retain(|viewer| !ids.contains(&viewer.id));
+        if !ids.is_empty() {
+            self.left = Some(now);
+        }
         let mut ready = self.flush.is_some_and(|due| due <= now);
         let flows = self.chunks.last().is_some_and(|chunk| now.since(chunk.came) <= self.settings.fresh);
         let point = self.point().map(|chunk| chunk.from).filter(|_| flows);
@@ -423,6 +466,9 @@ impl Model {
         let slow = |viewer: &ModelViewer| viewer.from.is_some_and(|from| from + viewer.read < tail);
         let ids: Vec<_> = self.viewers.iter().filter(|viewer| slow(viewer)).map(|viewer| viewer.id).collect();
         self.viewers.retain(|viewer| !slow(viewer));
+        if !ids.is_empty() {
+            self.left = Some(now);
+        }
         if self.reads() {
             ready |= self.settings.flush_interval.is_zero();
             if !ready && self.flush.is_none() {
@@ -448,7 +494,8 @@ impl Model {
             assert!(viewer.from.is_none_or(starts));
         }
         assert!(stage.feeds.deadline() <= self.deadline() || self.deadline().is_none(), "a deadline would be missed");
-        if self.viewers.is_empty() {
+        assert_eq!(stage.status().span as usize, self.bytes.len() - self.tail());
+        if self.viewers.is_empty() && self.release_at().is_none() {
             assert_eq!(stage.feeds.deadline(), None, "nobody is left, so nothing is waited for");
         }
     }
@@ -507,7 +554,7 @@ fn agree(stage: &mut Stage, (mut ends, ready): (Vec<(ViewerId, ViewerEnd)>, bool
 fn run(settings: Live, steps: Vec<Step>) {
     let mut stage = Stage::new(settings.clone());
     let (bytes, chunks, viewers) = (Vec::new(), Vec::new(), Vec::new());
-    let mut model = Model { settings, bytes, chunks, viewers, flush: None, draining: false };
+    let mut model = Model { settings, bytes, chunks, viewers, flush: None, draining: false, left: None, released: 0 };
     let mut now = at(5);
     for step in steps {
         match step {
@@ -538,6 +585,7 @@ fn run(settings: Live, steps: Vec<Step>) {
             }
             Step::Leave { viewer } if viewer < model.viewers.len() => {
                 stage.feeds.leave(now, model.viewers.remove(viewer).id);
+                model.left = Some(now);
                 if !model.reads() {
                     model.flush = None;
                 }
@@ -560,14 +608,17 @@ fn run(settings: Live, steps: Vec<Step>) {
                 stage.feeds.drain(now, &mut stage.out);
                 let ends = model.viewers.drain(..).map(|viewer| (viewer.id, ViewerEnd::Shutdown)).collect();
                 model.flush = None;
+                model.left = if Vec::is_empty(&ends) { model.left } else { Some(now) };
                 agree(&mut stage, (ends, false));
             }
         }
         model.check(&stage);
     }
     for viewer in model.viewers.drain(..) {
-        stage.feeds.leave(at(0), viewer.id);
+        stage.feeds.leave(now, viewer.id);
+        model.left = Some(now);
     }
+    model.flush = None;
     model.check(&stage);
     assert_eq!(stage.status().viewers, 0);
 }

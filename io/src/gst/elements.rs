@@ -1,4 +1,4 @@
-//! Which GStreamer elements a session needs, and where Debian keeps them.
+//! Which GStreamer elements sessions and sources need, and where Debian keeps them.
 
 use super::{AudioCodec, GstError};
 
@@ -27,6 +27,23 @@ const ALWAYS: [(&str, &str); 15] = [
 
 const FOR_AAC: [(&str, &str); 4] =
     [("opusdec", BASE), ("audioconvert", BASE), ("audioresample", BASE), ("aacparse", GOOD)];
+
+/// From an RTSP origin's packets to what viewers get, whatever its codecs.
+const FOR_RTSP: [(&str, &str); 13] = [
+    ("rtspsrc", GOOD),
+    ("udpsrc", GOOD),
+    ("rtpmp4gdepay", GOOD),
+    ("rtpmp4adepay", GOOD),
+    ("aacparse", GOOD),
+    ("rtppcmudepay", GOOD),
+    ("rtppcmadepay", GOOD),
+    ("mulawdec", GOOD),
+    ("alawdec", GOOD),
+    ("rtpmpadepay", GOOD),
+    ("mpegaudioparse", GOOD),
+    ("mpg123audiodec", GOOD),
+    ("rtpjitterbuffer", GOOD),
+];
 
 /// Best first.
 const AAC_ENCODERS: [&str; 2] = ["avenc_aac", "voaacenc"];
@@ -57,6 +74,18 @@ pub(super) fn load(audio: AudioCodec) -> Result<AudioChain, GstError> {
         need(element, package)?;
     }
     Ok(AudioChain::Aac { encoder })
+}
+
+/// # Errors
+/// [`GstError::Missing`]
+pub(super) fn for_rtsp() -> Result<(), GstError> {
+    FOR_RTSP.into_iter().try_for_each(|(element, package)| need(element, package))
+}
+
+/// # Errors
+/// [`GstError::Missing`]
+pub(super) fn for_srt() -> Result<(), GstError> {
+    need("srtsrc", BAD)
 }
 
 fn need(element: &'static str, package: &'static str) -> Result<(), GstError> {

@@ -1,12 +1,13 @@
-//! The way from the media threads to the loop: one queue for what must not be lost, one for units, one bell.
+//! The way from the media threads to the loop: one queue for what must not be lost, one for media, one bell.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
+use bytes::Bytes;
 use gstreamer_webrtc::WebRTCSessionDescription;
-use holdfast_core::input::{EndReason, SessionId};
+use holdfast_core::input::{EndReason, Loss, SessionId, SourceId};
 
 use crate::media::Unit;
 
@@ -33,20 +34,31 @@ pub(super) enum Signal {
     Gone,
 }
 
+/// What a media thread tells of its source. Each is told once at most.
+#[derive(Debug)]
+pub(super) enum Turn {
+    /// The origin agreed to send.
+    Opened,
+    /// It is of no more use.
+    Lost(Loss, String),
+}
+
 /// One thing out of the mailbox.
 #[derive(Debug)]
 pub(super) enum Post {
     Signal(SessionId, Signal),
+    Turn(SourceId, Turn),
     Unit(Unit),
+    Data(SourceId, Bytes),
 }
 
-/// A mailbox whose queue of units holds `units`.
-pub(super) fn mailbox(units: usize, wake: Wake) -> (Outbox, Inbox) {
+/// A mailbox whose queue of media holds `media` posts.
+pub(super) fn mailbox(media: usize, wake: Wake) -> (Outbox, Inbox) {
     let bell = Arc::new(Bell { rung: AtomicBool::new(false), wake });
     let (signal_sender, signals) = channel();
-    let (unit_sender, unit_receiver) = sync_channel(units.max(1));
-    let outbox = Outbox { signals: signal_sender, units: unit_sender, bell: Arc::clone(&bell) };
-    (outbox, Inbox { signals, units: unit_receiver, bell })
+    let (media_sender, media_receiver) = sync_channel(media.max(1));
+    let outbox = Outbox { signals: signal_sender, media: media_sender, bell: Arc::clone(&bell) };
+    (outbox, Inbox { signals, media: media_receiver, bell })
 }
 
 /// Coalesces wakes: between two looks of the loop at empty queues it is woken once, however many packets come in.
@@ -66,22 +78,40 @@ impl Bell {
 /// The media threads' end. Sending neither blocks nor takes a lock.
 #[derive(Clone)]
 pub(super) struct Outbox {
-    signals: Sender<(SessionId, Signal)>,
-    units: SyncSender<Unit>,
+    signals: Sender<Post>,
+    media: SyncSender<Post>,
     bell: Arc<Bell>,
 }
 
 impl Outbox {
     /// Never lost while the loop lives.
     pub(super) fn signal(&self, session: SessionId, signal: Signal) {
-        if self.signals.send((session, signal)).is_ok() {
-            self.bell.ring();
-        }
+        self.tell(Post::Signal(session, signal));
+    }
+
+    /// Never lost while the loop lives.
+    pub(super) fn turn(&self, source: SourceId, turn: Turn) {
+        self.tell(Post::Turn(source, turn));
     }
 
     /// `false` if the queue is full: the unit is lost.
     pub(super) fn unit(&self, unit: Unit) -> bool {
-        let taken = self.units.try_send(unit).is_ok();
+        self.hand_over(Post::Unit(unit))
+    }
+
+    /// `false` if the queue is full: the bytes are lost.
+    pub(super) fn data(&self, source: SourceId, data: Bytes) -> bool {
+        self.hand_over(Post::Data(source, data))
+    }
+
+    fn tell(&self, post: Post) {
+        if self.signals.send(post).is_ok() {
+            self.bell.ring();
+        }
+    }
+
+    fn hand_over(&self, post: Post) -> bool {
+        let taken = self.media.try_send(post).is_ok();
         self.bell.ring();
         taken
     }
@@ -89,8 +119,8 @@ impl Outbox {
 
 /// The loop's end.
 pub(super) struct Inbox {
-    signals: Receiver<(SessionId, Signal)>,
-    units: Receiver<Unit>,
+    signals: Receiver<Post>,
+    media: Receiver<Post>,
     bell: Arc<Bell>,
 }
 
@@ -104,14 +134,13 @@ impl Inbox {
         })
     }
 
-    /// Waits for a signal: for the time before there is a loop.
-    pub(super) fn wait(&self, patience: Duration) -> Option<(SessionId, Signal)> {
+    /// Waits for what is no media: for the time before there is a loop.
+    pub(super) fn wait(&self, patience: Duration) -> Option<Post> {
         self.signals.recv_timeout(patience).ok()
     }
 
     fn look(&self) -> Option<Post> {
-        let signal = self.signals.try_recv().ok().map(|(session, signal)| Post::Signal(session, signal));
-        signal.or_else(|| self.units.try_recv().ok().map(Post::Unit))
+        self.signals.try_recv().or_else(|_| self.media.try_recv()).ok()
     }
 }
 

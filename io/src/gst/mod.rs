@@ -1,4 +1,4 @@
-//! How does a WHIP session get its media? From GStreamer's webrtcbin, one pipeline per session.
+//! How does a WHIP session get its media, and a channel that of an RTSP or SRT origin? From GStreamer, one pipeline each.
 //!
 //! [`Sessions`] is the media side of the loop: it takes [`MediaCommand`]s, gives [`MediaEvent`]s, and never blocks but for
 //! [`Sessions::new`]. Everything slow runs on GStreamer's threads, which post to a mailbox and ring one bell.
@@ -6,20 +6,28 @@
 //! | module | question it answers |
 //! |---|---|
 //! | `session` | how far is this publisher's negotiation, how is it ended? |
+//! | `source` | how is an origin's stream fetched, how does it end? |
+//! | `fault` | what does an origin's failure mean? |
 //! | `branch` | how do RTP packets become access units? |
+//! | `bridge` | how do access units get into the loop's queue? |
 //! | `evidence` | what came off the network, and when? |
 //! | `mailbox` | how do media threads reach the loop? |
 //! | `restart` | how does libnice restart ICE? |
 //! | `credentials` | with which username fragment and password? |
+//! | `log` | where does what the libraries say go? |
 //! | `elements` | is every element there, and where does Debian keep it? |
 
 mod branch;
+mod bridge;
 mod credentials;
 mod elements;
 mod evidence;
+mod fault;
+mod log;
 mod mailbox;
 mod restart;
 mod session;
+mod source;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -32,12 +40,13 @@ use gstreamer::glib;
 use gstreamer::prelude::*;
 use gstreamer::{Clock, Element};
 use holdfast_core::config::Media;
-use holdfast_core::input::{EndReason, SessionId};
+use holdfast_core::input::{EndReason, SessionId, SourceId, Writer};
 
 use self::elements::AudioChain;
-use self::mailbox::{Inbox, Outbox, Post, Signal, mailbox};
+use self::mailbox::{Inbox, Outbox, Post, Signal, Turn, mailbox};
 use self::session::{Session, Start};
-use crate::media::{Activity, MediaCommand, MediaEvent, SessionSettings};
+use self::source::Source;
+use crate::media::{Activity, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::sdp::Offer;
 
 /// The warm-up loads plugins, libnice and OpenSSL: half a second on a quiet machine, over two on a busy one.
@@ -71,13 +80,13 @@ pub struct Options {
     pub turn: Vec<String>,
     /// How audio reaches viewers.
     pub audio: AudioCodec,
-    /// How many units may wait for the loop, over all sessions; further ones are dropped and counted.
+    /// How many units and pieces of MPEG-TS may wait for the loop, over all sessions and sources; further ones are dropped and counted.
     pub queue: usize,
     /// Called from media threads when [`Sessions::poll`] has something, once until it has run dry.
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
-/// Why WHIP sessions cannot be had on this machine.
+/// Why media cannot be had on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GstError {
     /// GStreamer did not start.
@@ -140,13 +149,18 @@ impl Shared {
     }
 }
 
-/// The media side of the loop: all WHIP sessions of the process.
+/// The media side of the loop: all WHIP sessions of the process, and all sources that GStreamer fetches.
 pub struct Sessions {
     shared: Shared,
     sessions: HashMap<SessionId, Session>,
+    sources: HashMap<SourceId, Source>,
     inbox: Inbox,
     outbox: Outbox,
+    descriptors: usize,
 }
+
+/// Descriptors of one session on a machine with one address, where `/proc` does not say how many it opens.
+const DESCRIPTORS: usize = 7;
 
 impl Sessions {
     /// Starts GStreamer, checks that everything needed is installed, and negotiates one session with nobody, since the first of a
@@ -155,6 +169,7 @@ impl Sessions {
     /// # Errors
     /// [`GstError`]
     pub fn new(options: Options) -> Result<Sessions, GstError> {
+        log::listen();
         gstreamer::init().map_err(|error| GstError::Init(error.to_string()))?;
         let audio = elements::load(options.audio)?;
         let clock = gstreamer::SystemClock::obtain();
@@ -170,7 +185,14 @@ impl Sessions {
             turn: Vec::new(),
             audio,
         };
-        let mut sessions = Sessions { shared, sessions: HashMap::new(), inbox, outbox };
+        let mut sessions = Sessions {
+            shared,
+            sessions: HashMap::new(),
+            sources: HashMap::new(),
+            inbox,
+            outbox,
+            descriptors: DESCRIPTORS,
+        };
         sessions.warm_up()?;
         if options.stun.is_some() || !options.turn.is_empty() {
             sessions.try_servers(options.stun, options.turn)?;
@@ -184,6 +206,11 @@ impl Sessions {
             AudioChain::Aac { .. } => crate::ts::AudioCodec::Aac,
             AudioChain::Opus => crate::ts::AudioCodec::Opus,
         }
+    }
+
+    /// How many descriptors one session opens here: it depends on the addresses of the host, and on its TURN servers.
+    pub fn descriptors(&self) -> usize {
+        self.descriptors
     }
 
     /// Carries out one command. Does not block; what comes of it is in [`Sessions::poll`], then or later.
@@ -224,7 +251,12 @@ impl Sessions {
                     session.rebuild();
                 }
             }
-            MediaCommand::Open { .. } | MediaCommand::Close { .. } => {}
+            MediaCommand::Open { source, origin } => {
+                self.sources.insert(source, Source::open(&self.shared, &self.outbox, source, &origin));
+            }
+            MediaCommand::Close { source } => {
+                self.sources.remove(&source);
+            }
             MediaCommand::Finish { session } => match self.sessions.remove(&session) {
                 Some(session) => session.finish(),
                 None => self.outbox.signal(session, Signal::Gone),
@@ -236,8 +268,15 @@ impl Sessions {
     pub fn poll(&mut self) -> Option<MediaEvent> {
         loop {
             let event = match self.inbox.next()? {
+                Post::Unit(Unit { from: Writer::Source(source), .. }) | Post::Data(source, _)
+                    if !self.sources.contains_key(&source) =>
+                {
+                    None
+                }
                 Post::Unit(unit) => Some(MediaEvent::Unit(unit)),
+                Post::Data(source, data) => Some(MediaEvent::SourceData { source, data }),
                 Post::Signal(session, signal) => self.signal(session, signal),
+                Post::Turn(source, turn) => self.turn(source, turn),
             };
             if event.is_some() {
                 return event;
@@ -253,6 +292,14 @@ impl Sessions {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+
+    /// A source that was closed meanwhile is not spoken of any more.
+    fn turn(&mut self, id: SourceId, turn: Turn) -> Option<MediaEvent> {
+        match turn {
+            Turn::Opened => self.sources.contains_key(&id).then_some(MediaEvent::SourceOpened { source: id }),
+            Turn::Lost(loss, why) => self.sources.remove(&id).map(|_| MediaEvent::SourceLost { source: id, loss, why }),
+        }
     }
 
     fn signal(&mut self, id: SessionId, signal: Signal) -> Option<MediaEvent> {
@@ -300,19 +347,25 @@ impl Sessions {
             activity: Arc::new(Activity::default()),
             settings: SessionSettings { jitter: Duration::from_millis(200), max_video_bitrate: 4_000_000 },
         });
-        let mut took = None;
+        let (mut took, mut open) = (None, None);
         loop {
             let left = WARM_UP.saturating_sub(started.elapsed());
-            let (id, signal) = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp("it took too long".into()))?;
+            let post = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp("it took too long".into()))?;
+            let Post::Signal(id, signal) = post else { continue };
             match self.signal(id, signal) {
                 Some(MediaEvent::Answered { .. }) => {
                     took = Some(started.elapsed());
+                    open = open_descriptors();
                     self.command(MediaCommand::Finish { session });
                 }
                 Some(MediaEvent::Failed { why, .. }) => return Err(GstError::WarmUp(why)),
                 Some(MediaEvent::Gone { .. }) => break,
                 _ => {}
             }
+        }
+        // From what there is after it, since the first session opens what stays open.
+        if let (Some(during), Some(after)) = (open, open_descriptors()) {
+            self.descriptors = during.saturating_sub(after).max(DESCRIPTORS);
         }
         // The bell rang for nobody: the loop that it is to wake finds nothing.
         while self.inbox.next().is_some() {}
@@ -332,6 +385,63 @@ impl Sessions {
     }
 }
 
+fn open_descriptors() -> Option<usize> {
+    Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
+}
+
 fn nanos(span: Duration) -> i64 {
     i64::try_from(span.as_nanos()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use holdfast_core::input::Loss;
+
+    use super::*;
+    use crate::media::Codec;
+    use crate::origin::Origin;
+
+    /// Without the warm-up.
+    fn bare() -> Sessions {
+        gstreamer::init().unwrap();
+        let (outbox, inbox) = mailbox(8, Arc::new(|| ()));
+        let shared = Shared {
+            epoch: Instant::now(),
+            clock: gstreamer::SystemClock::obtain(),
+            clock_offset: 0,
+            addresses: Vec::new(),
+            ports: None,
+            stun: None,
+            turn: Vec::new(),
+            audio: AudioChain::Opus,
+        };
+        let (sessions, sources) = (HashMap::new(), HashMap::new());
+        Sessions { shared, sessions, sources, inbox, outbox, descriptors: DESCRIPTORS }
+    }
+
+    fn everything(media: &Sessions, source: SourceId) {
+        let from = Writer::Source(source);
+        let unit = Unit { from, codec: Codec::Aac, pts: 0, dts: 0, key: true, data: Bytes::new() };
+        media.outbox.turn(source, Turn::Opened);
+        assert!(media.outbox.unit(unit) && media.outbox.data(source, Bytes::new()));
+        media.outbox.turn(source, Turn::Lost(Loss::Reset, String::from("late")));
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_source_that_is_closed_or_lost() {
+        let mut media = bare();
+        let (source, origin) = (SourceId::from_parts(1, 1), Origin::Test);
+        media.command(MediaCommand::Open { source, origin: origin.clone() });
+        media.command(MediaCommand::Close { source });
+        everything(&media, source);
+        assert!(media.poll().is_none());
+
+        let source = SourceId::from_parts(1, 2);
+        media.command(MediaCommand::Open { source, origin });
+        everything(&media, source);
+        assert!(matches!(media.poll(), Some(MediaEvent::SourceLost { loss: Loss::Unusable, .. })));
+        assert!(media.poll().is_none());
+        assert!(media.sources.is_empty());
+    }
 }

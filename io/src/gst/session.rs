@@ -16,9 +16,10 @@ use gstreamer_webrtc::{
     WebRTCICEGatheringState, WebRTCRTPTransceiver, WebRTCRTPTransceiverDirection, WebRTCSDPType,
     WebRTCSessionDescription,
 };
-use holdfast_core::input::{EndReason, SessionId};
+use holdfast_core::input::{EndReason, SessionId, Writer};
 
 use super::branch::{self, Branches};
+use super::bridge::Delivery;
 use super::credentials;
 use super::evidence::{Ingress, Payloads};
 use super::mailbox::{Line, Outbox, Reply, Signal};
@@ -95,12 +96,13 @@ impl Session {
         let line = Arc::new(Line::new(id, outbox.clone()));
         let payloads = payloads(&offer, &message)?;
         let ingress = Arc::new(Ingress::new(Arc::clone(&activity), payloads, shared.epoch, Arc::clone(&line)));
-        let branches = Branches {
-            audio: shared.audio,
+        let to = Delivery {
+            from: Writer::Session(id),
             activity: Arc::clone(&activity),
-            line: Arc::clone(&line),
+            outbox: outbox.clone(),
             clock_offset: shared.clock_offset,
         };
+        let branches = Branches { audio: shared.audio, to };
         let pipeline = Live(Pipeline::new());
         let webrtc = webrtc(shared, &settings).map_err(|error| error.to_string())?;
         shared.agent(&webrtc)?;
@@ -371,7 +373,7 @@ fn listen(pipeline: &Pipeline, webrtc: &Element, line: &Arc<Line>, branches: &Br
             BusSyncReply::Drop
         });
     }
-    let branches = branches.clone();
+    let (branches, to) = (branches.clone(), Arc::clone(line));
     webrtc.connect_pad_added(move |webrtc, pad| {
         if pad.direction() != gstreamer::PadDirection::Src {
             return;
@@ -380,7 +382,7 @@ fn listen(pipeline: &Pipeline, webrtc: &Element, line: &Arc<Line>, branches: &Br
         if let Some(pipeline) = pipeline
             && let Err(error) = branches.attach(&pipeline, pad)
         {
-            branches.line.end(Signal::Fault(error.to_string()));
+            to.end(Signal::Fault(error.to_string()));
         }
     });
     let to = Arc::clone(line);

@@ -31,6 +31,8 @@ impl Default for Limits {
 /// all it has and then reads gets its answer.
 const DISCARDED: usize = 256 * 1024;
 
+const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+
 /// Up to this size content is copied behind its head: one write, one packet.
 const COPIED: usize = 16 * 1024;
 
@@ -131,6 +133,11 @@ enum Answer {
     Given,
     /// Its head is in the output buffers.
     Streaming,
+    /// Its head is in the output buffers, and so many bytes are to follow; after them, the next request or the end.
+    Sized {
+        left: u64,
+        keep: bool,
+    },
     /// Whole in the output buffers; after it, the end.
     Last,
 }
@@ -280,9 +287,18 @@ impl Connection {
             Framing::Chunked(_) => true,
         };
         if expects_continue && comes {
-            self.head.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+            self.head.extend_from_slice(CONTINUE);
         }
         self.reading = Reading::Body { framing, allowed: max };
+    }
+
+    /// Makes a peer that said it sends nothing more show whether it still reads: one that is gone meets the interim answer with
+    /// a reset, any other skips it (RFC 9110 §15.2.1). Does nothing where no interim answer may come: before HTTP/1.1, or
+    /// unless an answer is due.
+    pub fn probe(&mut self) {
+        if self.answer == Answer::Due && self.version == Version::Http11 && self.output().is_empty() {
+            self.head.extend_from_slice(CONTINUE);
+        }
     }
 
     /// Answers the present request, or the [`Fault`] in its place. If its content was not read to its end, the connection
@@ -303,6 +319,7 @@ impl Connection {
             _ if !status.has_content() => {}
             Body::Empty => self.write_line(&["Content-Length: 0"]),
             Body::Full(content) => self.write_line(&["Content-Length: ", &content.len().to_string()]),
+            Body::Sized(length) => self.write_line(&["Content-Length: ", &length.to_string()]),
             Body::Stream => {}
         }
         match (keep, self.version) {
@@ -314,6 +331,7 @@ impl Connection {
         let has_content = status.has_content() && !self.head_only;
         self.answer = match body {
             Body::Stream if has_content => Answer::Streaming,
+            Body::Sized(left) if has_content && left > 0 => Answer::Sized { left, keep },
             _ if keep => Answer::Given,
             _ => Answer::Last,
         };
@@ -377,14 +395,14 @@ impl Connection {
             (Answer::None, _) if self.input.is_empty() => Phase::Idle,
             (Answer::None, _) => Phase::Head,
             (Answer::Due, Reading::Body { .. }) => Phase::Body,
-            (Answer::Due | Answer::Given, _) => Phase::Responding,
+            (Answer::Due | Answer::Given | Answer::Sized { .. }, _) => Phase::Responding,
             (Answer::Streaming, _) => Phase::Streaming,
             (Answer::Last, _) => Phase::Closing,
         }
     }
 
-    /// What is to be written next; empty if there is nothing. While [`Phase::Streaming`], the server's own bytes follow
-    /// once this is empty.
+    /// What is to be written next; empty if there is nothing. While [`Phase::Streaming`], or after [`Body::Sized`], the server's
+    /// own bytes follow once this is empty.
     pub fn output(&self) -> &[u8] {
         if self.head.is_empty() { &self.body } else { &self.head }
     }
@@ -398,6 +416,22 @@ impl Connection {
             return;
         }
         self.head = BytesMut::new();
+        self.go_on();
+    }
+
+    /// The peer took `count` of the bytes that the server writes by itself behind the head of an answer of a known size
+    /// ([`Body::Sized`]).
+    pub fn wrote_own(&mut self, count: u64) {
+        let Answer::Sized { left, keep } = &mut self.answer else { return };
+        *left = left.saturating_sub(count);
+        if *left == 0 {
+            self.answer = if *keep { Answer::Given } else { Answer::Last };
+            self.go_on();
+        }
+    }
+
+    /// After an answer is written, the next request.
+    fn go_on(&mut self) {
         if self.answer == Answer::Given {
             self.answer = Answer::None;
             self.reading = Reading::head();

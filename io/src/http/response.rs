@@ -43,6 +43,7 @@ statuses! {
     METHOD_NOT_ALLOWED = 405 "Method Not Allowed";
     REQUEST_TIMEOUT = 408 "Request Timeout";
     CONFLICT = 409 "Conflict";
+    GONE = 410 "Gone";
     PRECONDITION_FAILED = 412 "Precondition Failed";
     CONTENT_TOO_LARGE = 413 "Content Too Large";
     URI_TOO_LONG = 414 "URI Too Long";
@@ -81,6 +82,8 @@ pub enum Body {
     Empty,
     /// These bytes.
     Full(Bytes),
+    /// So many bytes, which the server writes by itself behind the head ([`Connection::wrote_own`](super::Connection::wrote_own)).
+    Sized(u64),
     /// Whatever the server writes by itself behind the head, until the connection ends: no `Content-Length`.
     Stream,
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use holdfast_core::time::Time;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token, Waker};
-use signal_hook::consts::signal::{SIGINT, SIGTERM};
+use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use socket2::{Domain, Socket, Type};
 
@@ -110,16 +110,25 @@ impl Kernel {
         Ok(local)
     }
 
-    /// SIGTERM and SIGINT become [`Event::Terminate`] instead of the end of the process.
+    /// SIGTERM, SIGINT and SIGHUP become [`Event::Terminate`] instead of the end of the process; but a SIGHUP that whoever started
+    /// it has it ignore (`nohup`) is ignored.
     ///
     /// # Errors
     /// When the handlers cannot be installed.
     pub fn handle_signals(&mut self) -> io::Result<()> {
-        let mut signals = Signals::new([SIGTERM, SIGINT])?;
+        let ignored = std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status, SIGHUP));
+        let mut signals = Signals::new([SIGTERM, SIGINT].into_iter().chain((!ignored).then_some(SIGHUP)))?;
         self.poll.registry().register(&mut signals, SIGNALS, Interest::READABLE)?;
         self.signals = Some(signals);
         Ok(())
     }
+}
+
+/// Whether a process ignores a signal, by what `/proc` says of it (proc_pid_status(5)).
+fn ignores(status: &str, signal: i32) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 impl Sys for Kernel {
@@ -219,5 +228,19 @@ impl Sys for Kernel {
 
     fn now(&mut self) -> Time {
         self.clock.now()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ignored_signals_are_read_from_their_mask() {
+        let status = |mask: &str| format!("Name:\tx\nSigBlk:\tffff\nSigIgn:\t{mask}\nSigCgt:\tffff\n");
+        assert!(ignores(&status("0000000000000001"), SIGHUP));
+        assert!(ignores(&status("0000000000001005"), SIGHUP));
+        assert!(!ignores(&status("0000000000001000"), SIGHUP));
+        assert!(!ignores("", SIGHUP));
     }
 }

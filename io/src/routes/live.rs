@@ -8,15 +8,14 @@ use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::server::{Call, Server};
 
-/// Watches the feed of a slot.
+/// Watches the feed of a slot or a channel.
 pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second: Option<&str>) {
-    let Some(feed) = feed(call.server, first, second) else { return call.answer(not_found()) };
-    if let Some(channel) = call.server.edge().pull().channel_of(feed) {
-        let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
-            return call.answer(comes_from_here());
-        };
-        call.server.came_through(channel, via);
-    }
+    let (name, slot) = match second {
+        None => (first.strip_suffix(".ts"), None),
+        Some(file) => (Some(first), file.strip_suffix(".ts")),
+    };
+    let Some(name) = name.filter(|_| second.is_some() == slot.is_some()) else { return call.answer(not_found()) };
+    let Some(feed) = enter(call, request, name, slot) else { return };
     match request.method {
         Method::Get => {
             call.ask(|request| Input::Join { request, feed });
@@ -31,26 +30,38 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
     }
 }
 
+/// The feed of a slot, counted from 1, or of a channel; answers the request if it cannot have it.
+pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Option<&str>) -> Option<FeedId> {
+    let Some(feed) = feed(call.server, name, slot) else {
+        call.answer(not_found());
+        return None;
+    };
+    if let Some(channel) = call.server.edge().pull().channel_of(feed) {
+        let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+            call.answer(comes_from_here());
+            return None;
+        };
+        call.server.came_through(channel, via);
+    }
+    Some(feed)
+}
+
 /// A channel is asked for by itself.
 fn comes_from_here() -> Response {
     let detail = "this channel is fetched from here in a circle: one of its sources leads back to this server";
     Response::problem(Status::LOOP_DETECTED, "loop", "Loop Detected", detail)
 }
 
-fn feed(server: &Server, first: &str, second: Option<&str>) -> Option<FeedId> {
-    let (name, slot) = match second {
-        None => (first.strip_suffix(".ts")?, 1),
-        Some(file) => {
-            let number = file.strip_suffix(".ts")?;
-            let slot = number.parse::<usize>().ok()?;
-            // One feed, one address.
-            (slot.to_string() == number).then_some((first, slot))?
-        }
+fn feed(server: &Server, name: &str, slot: Option<&str>) -> Option<FeedId> {
+    let number = match slot {
+        None => 1,
+        // One feed, one address.
+        Some(text) => text.parse::<usize>().ok().filter(|number| number.to_string() == text)?,
     };
     if let Some((endpoint, _)) = server.edge().endpoint(name) {
-        return server.edge().feed_of(endpoint, slot.checked_sub(1)?);
+        return server.edge().feed_of(endpoint, number.checked_sub(1)?);
     }
-    let (channel, _) = server.edge().channel(name).filter(|_| second.is_none())?;
+    let (channel, _) = server.edge().channel(name).filter(|_| slot.is_none())?;
     server.edge().pull().feed_of(channel)
 }
 

@@ -269,6 +269,8 @@ fn connections(registry: &mut Registry, server: &Server) {
         turned_away.get_or_create(&OfLimit { limit }).inc_by(count);
     }
     registry.register("http_connections_turned_away", "Connections beyond a limit", turned_away);
+    let limited = counter(server.rate_limited());
+    registry.register("whip_rate_limited", "WHIP requests beyond whip_rate, answered with 429", limited);
     registry.register("http_connections_timed_out", "Connections that a time limit ended", counter(counts.timed_out));
     registry.register("http_responses", "Answers, by class of status", answers);
     registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));

@@ -4,10 +4,13 @@
 //! |---|---|
 //! | `/whip/{endpoint}`, `/whip/{endpoint}/{session}` | [`whip`] |
 //! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts`, `/live/{channel}.ts` | [`live`] |
+//! | `/live/{endpoint}/index.m3u8`, `/live/{endpoint}/{slot}/index.m3u8` and what they name | [`hls`] |
+//! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
 //! | `/`, `/publish/{endpoint}` and what they load | [`page`] |
 
+pub(crate) mod hls;
 pub(crate) mod live;
 mod metrics;
 pub mod page;
@@ -17,6 +20,7 @@ pub(crate) mod whip;
 use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
 
+use crate::hls::File;
 use crate::http::field::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY,
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
@@ -39,6 +43,10 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["whip", endpoint] => whip::endpoint(call, &request, endpoint),
         ["whip", endpoint, secret] => whip::session(call, &request, endpoint, secret),
         ["live", file] => live::watch(call, &request, file, None),
+        ["live", name, file] if let Some(file) = File::parse(file) => hls::serve(call, &request, (name, None), file),
+        ["live", name, slot, file] if let Some(file) = File::parse(file) => {
+            hls::serve(call, &request, (name, Some(slot)), file);
+        }
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {
@@ -46,6 +54,7 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
             status::guarded(call, &request, |call| metrics::metrics(call, format));
         }
         ["api", "status"] => status::guarded(call, &request, status::status),
+        ["api", "endpoints"] => read_only(call, &request, |call| status::endpoints(call.server)),
         ["api", "sessions", id] => status::session(call, &request, id),
         ["publish", name] if call.server.edge().endpoint(name).is_none() => {
             read_only(call, &request, |call| no_such_endpoint(call.server, name));
@@ -135,7 +144,7 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::StartTimeout => (
             Status::GATEWAY_TIMEOUT,
             Some(3),
-            "no media of this channel came in time: its origin can be reached and sends nothing, or takes too long",
+            "no media came in time: whoever is to send it is not there, sends nothing, or takes too long",
         ),
         RefuseReason::NoSource => (
             Status::BAD_GATEWAY,
@@ -152,7 +161,7 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
 }
 
 fn not_found() -> Response {
-    let detail = "there is nothing at this address; GET /api/status lists the endpoints and channels";
+    let detail = "there is nothing at this address; GET /api/endpoints lists the endpoints and channels";
     Response::problem(Status::NOT_FOUND, "not-found", "Not Found", detail)
 }
 
@@ -169,12 +178,10 @@ fn text(content_type: &'static str, content: impl Into<Bytes>) -> Response {
         .body(Body::Full(content.into()))
 }
 
-/// The ingest page of an endpoint that is not there. Which ones are is in the status too, so where that takes a token, they
-/// are not named here either.
+/// The ingest page of an endpoint that is not there.
 fn no_such_endpoint(server: &Server, name: &str) -> Response {
-    let all = &server.edge().config().endpoints;
-    let named = if server.settings().api_tokens.is_empty() { &all[..] } else { &[] };
-    let content = page::no_such_endpoint(name, named.iter().map(|endpoint| endpoint.name.as_str()));
+    let all = server.edge().config().endpoints.iter().map(|endpoint| endpoint.name.as_str());
+    let content = page::no_such_endpoint(name, all);
     page_file(Status::NOT_FOUND, page::HTML, content.into())
 }
 

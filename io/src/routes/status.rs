@@ -156,7 +156,40 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
         channels: channels::channels(server, now),
         stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.feeds().ignored(),
     };
-    match serde_json::to_vec_pretty(&page) {
+    json(&page)
+}
+
+/// What a page needs to know of an endpoint before it publishes or watches.
+#[derive(Serialize)]
+struct Offered<'a> {
+    name: &'a str,
+    publish: String,
+    media: &'static str,
+    open: bool,
+    slots: Vec<Watch>,
+}
+
+#[derive(Serialize)]
+struct Watch {
+    slot: usize,
+    feed: String,
+}
+
+/// `GET /api/endpoints`: what is configured, for everybody; nothing of what happens.
+pub(super) fn endpoints(server: &Server) -> Response {
+    let all = server.edge().config().endpoints.iter().map(|own| Offered {
+        name: &own.name,
+        publish: format!("/whip/{}", own.name),
+        media: own.media.as_str(),
+        open: own.tokens.is_empty(),
+        slots: (0..own.slots as usize).map(|slot| Watch { slot: slot + 1, feed: feed_path(&own.name, slot) }).collect(),
+    });
+    let all: Vec<Offered<'_>> = all.collect();
+    json(&serde_json::json!({ "endpoints": all }))
+}
+
+fn json(page: &impl Serialize) -> Response {
+    match serde_json::to_vec_pretty(page) {
         Ok(json) => text("application/json", json),
         Err(error) => Response::problem(
             Status::INTERNAL_SERVER_ERROR,

@@ -87,6 +87,13 @@ fn too_many(wait: Duration) -> Response {
         .header(RETRY_AFTER, FieldValue::from(wait.as_secs() + 1))
 }
 
+/// 503: the system gives this process no descriptors for another session. Started all the same, it would take the others down.
+fn no_room() -> Response {
+    let detail = "this server is at the limit of open files that its system sets; try again shortly";
+    let status = Status::SERVICE_UNAVAILABLE;
+    Response::problem(status, "no-room", status.reason(), detail).header(RETRY_AFTER, FieldValue::from(3))
+}
+
 fn denial(denied: Denied) -> Response {
     match denied {
         Denied::NotFound => not_found(),
@@ -115,6 +122,9 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
         return call.answer(not_found());
     };
     match Offer::check(body, settings.media) {
+        Ok(_) if call.server.publishers().claims() >= call.server.settings().limits.sessions => {
+            call.deny(endpoint, no_room(), String::from("no descriptors are left for another session"));
+        }
         Ok(offer) => {
             let request = call.ask(|request| Input::Offer { request, endpoint });
             call.server.keep_offer(request, offer);

@@ -123,8 +123,9 @@ impl Part<'_> {
     fn write(&self, out: &mut String) {
         push_line(out, format_args!("m={} 9 {PROTOCOL} {}", self.line.media, self.line.formats.join(" ")));
         for line in &self.block.lines[1..] {
-            let name = attribute(line).map_or("", |(name, _)| name);
-            if !Transport::owns(name) && !section::is_direction(name) && name != "bundle-only" {
+            let (name, value) = attribute(line).unwrap_or_default();
+            let dropped = name == "bundle-only" || section::names_no_source(name, value);
+            if !Transport::owns(name) && !section::is_direction(name) && !dropped {
                 push_line(out, line);
             }
         }

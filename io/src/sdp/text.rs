@@ -79,9 +79,17 @@ impl fmt::Display for AttributeFault {
 
 impl std::error::Error for AttributeFault {}
 
-/// A value as it may stand in a message: what a peer sends must not decide how long our answers and logs get.
+/// A value as it may stand in a message: what a peer sends must not decide how long our answers and logs get, nor on how many
+/// lines and in which direction they are shown. U+2028, U+202E and whatever else cannot be seen is written by its number.
 pub(super) fn clipped(value: &str) -> String {
-    value.chars().take(64).collect()
+    let mut text = String::new();
+    for character in value.chars().take(64) {
+        match character {
+            '"' | '\'' | '\\' => text.push(character),
+            _ => text.extend(character.escape_debug()),
+        }
+    }
+    text
 }
 
 /// Whether this is a token of RFC 8866 §9.
@@ -243,6 +251,13 @@ mod tests {
         assert_eq!(fault(b"v=0\r\ns=\xff\r\n"), TextFault::NotUtf8);
         assert_eq!(fault(format!("v=0\r\ns={}\r\n", "x".repeat(MAX_LINE - 1))), TextFault::LineTooLong(2));
         assert!(Text::parse(format!("v=0\r\ns={}\r\n", "x".repeat(MAX_LINE - 2)).as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_seen_is_written_by_its_number() {
+        assert_eq!(clipped("ä \"b\\'"), "ä \"b\\'");
+        assert_eq!(clipped("a\u{202e}b\u{2028}c\u{85}\u{200b}\t"), "a\\u{202e}b\\u{2028}c\\u{85}\\u{200b}\\t");
+        assert_eq!(clipped(&"\u{202e}".repeat(1000)).len(), 64 * 8);
     }
 
     #[test]

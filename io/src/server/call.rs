@@ -57,7 +57,12 @@ impl Call<'_> {
     /// How long its client should wait, if it is one too many.
     pub fn admit(&mut self) -> Result<(), Duration> {
         match self.peer() {
-            Some(peer) => self.server.rate.admit(self.now, peer.ip()),
+            Some(peer) => self.server.rate.admit(self.now, peer.ip()).map_err(|too_many| {
+                if let Some((peer, refused)) = too_many.tell {
+                    self.server.tell(self.now, Note::RateLimited { peer: peer.to_string(), refused });
+                }
+                too_many.wait
+            }),
             None => Ok(()),
         }
     }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use holdfast_core::input::{RequestId, SessionId, ViewerId};
 use holdfast_core::time::Time;
 
-use super::Limits;
 use super::edges::Edge;
+use super::{Fetch, Limits};
 use crate::http::{self, Phase, Response, Status};
 use crate::routes::Then;
 
@@ -31,12 +31,16 @@ pub(super) enum Work {
     None,
     /// A request's body.
     Reading(Box<Body>),
-    /// For the core to answer.
-    Waiting(RequestId),
+    /// For the core to let a publisher in.
+    Offering(RequestId),
+    /// For the core to let a viewer in.
+    Joining(RequestId),
     /// For ICE to be restarted.
     Restarting(SessionId),
     /// A live feed.
     Watching(ViewerId),
+    /// Being sent a part of a feed.
+    Fetching(Fetch),
 }
 
 /// A body that is being read.
@@ -65,7 +69,7 @@ impl Connection {
     pub fn deadline(&mut self, now: Time, limits: &Limits) -> Time {
         if let Some(edge) = &self.edge {
             return match self.work {
-                Work::Waiting(_) => Time::NEVER,
+                Work::Joining(_) => Time::NEVER,
                 Work::Watching(_) => edge.patience().unwrap_or(Time::NEVER),
                 _ => edge.acted + limits.head_timeout,
             };
@@ -75,10 +79,10 @@ impl Connection {
             (self.phase, self.since) = (phase, now);
         }
         if !self.http.output().is_empty() {
-            return self.progress + limits.write_timeout;
+            return self.since.max(self.progress) + limits.write_timeout;
         }
         match (&self.work, phase) {
-            (Work::Waiting(_) | Work::Watching(_), _) => Time::NEVER,
+            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_), _) => Time::NEVER,
             (Work::Restarting(_), _) => self.since + limits.body_timeout,
             // Before the first request a TLS handshake may still be under way.
             (_, Phase::Idle) if !self.served => self.since + limits.head_timeout,

@@ -8,11 +8,13 @@ mod call;
 mod connection;
 mod edges;
 mod link;
+mod polls;
 mod publishers;
 mod rate;
 mod refusals;
 mod settings;
 mod sources;
+mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, IoSlice};
@@ -21,7 +23,7 @@ use std::net::SocketAddr;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
@@ -32,6 +34,7 @@ pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::{Connection, Work};
 pub use link::{ConnectError, LinkId, LinkKind, Target};
+pub(crate) use polls::{Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 pub use sources::{Clip, Sources};
@@ -84,6 +87,7 @@ pub struct Server {
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
+    polls: polls::Polls,
     next_request: u64,
     timers: Timers<ConnId>,
     rate: rate::Rate,
@@ -136,6 +140,7 @@ impl Server {
             sources: Sources::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
+            polls: polls::Polls::default(),
             next_request: 0,
             timers: Timers::default(),
             inbox: VecDeque::new(),
@@ -170,6 +175,11 @@ impl Server {
     /// What happened so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
+    }
+
+    /// How many requests were answered with 429.
+    pub fn rate_limited(&self) -> u64 {
+        self.rate.refused()
     }
 
     /// Whether the program is about to end.
@@ -229,10 +239,17 @@ impl Server {
             return self.close(now, id);
         }
         connection.http.eof();
-        // A client that closes its side of a connection that waits or watches has gone: players and publishers don't
-        // half-close, and a place must not be kept for one that cannot be told from a dead one.
-        if matches!(connection.work, Work::Waiting(_) | Work::Watching(_)) {
-            return self.close(now, id);
+        match connection.work {
+            // A player that closes its side has gone: players don't half-close, and a live stream ends by nothing else.
+            Work::Joining(_) | Work::Watching(_) => return self.close(now, id),
+            // A publisher may: its request is complete, and an answer follows (RFC 9112 §9.6). But no place must be kept for
+            // one that is gone, which looks the same until something is written to it.
+            Work::Offering(_) => {
+                connection.http.probe();
+                connection.progress = now;
+                self.actions.push_back(Action::Write(id));
+            }
+            Work::None | Work::Reading(_) | Work::Restarting(_) | Work::Fetching(_) => {}
         }
         self.serve(now, id);
     }
@@ -272,7 +289,19 @@ impl Server {
                 Work::Watching(viewer) => Some(viewer),
                 _ => None,
             };
-            let feed = viewer.into_iter().flat_map(|viewer| self.edge.edge().feeds().unsent(viewer));
+            let fetch = match connection.work {
+                Work::Fetching(fetch) => Some(fetch),
+                _ => None,
+            };
+            let feeds = self.edge.edge().feeds();
+            let bytes = |fetch: Fetch| feeds.bytes(fetch.feed, fetch.at, fetch.end);
+            if fetch.is_some_and(|fetch| bytes(fetch).is_none()) {
+                // The ring has overtaken it; that the answer is short of its length tells the client.
+                self.close(now, id);
+                return Ok(Transmit::Idle);
+            }
+            let part = fetch.and_then(bytes).into_iter().flatten();
+            let feed = viewer.into_iter().flat_map(|viewer| feeds.unsent(viewer)).chain(part);
             let mut pieces = [IoSlice::new(&[]); PIECES];
             let mut filled = 0;
             for piece in (!head.is_empty()).then_some(head).into_iter().chain(feed).take(PIECES) {
@@ -296,9 +325,19 @@ impl Server {
                 connection.http.wrote(written.min(head));
                 connection.progress = now;
             }
-            if let (Some(viewer), true) = (viewer, written > head) {
-                self.decide(now, Input::Sent { viewer, bytes: (written - head) as u64 });
+            let own = written.saturating_sub(head) as u64;
+            if let (Some(viewer), true) = (viewer, own > 0) {
+                self.decide(now, Input::Sent { viewer, bytes: own });
                 self.pump(now);
+            }
+            if let Some(connection) = self.connections.get_mut(id)
+                && let Work::Fetching(fetch) = &mut connection.work
+            {
+                fetch.at += own;
+                if fetch.at >= fetch.end {
+                    connection.work = Work::None;
+                }
+                connection.http.wrote_own(own);
             }
             if written < wanted {
                 // A short write means a full socket buffer: the next would block.
@@ -365,16 +404,22 @@ impl Server {
         for id in all {
             if let Some(connection) = self.connections.get_mut(id) {
                 connection.http.drain();
-                if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
-                    connection.work = Work::None;
-                    connection.http.give_up();
-                    self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
-                }
             }
+            self.refuse_rest(now, id);
             self.settle(now, id);
         }
         while let Some(note) = self.refusals.due(Time::NEVER) {
             self.actions.push_back(Action::Note(note));
+        }
+    }
+
+    /// While everybody ends, a request that has not come in whole is refused.
+    fn refuse_rest(&mut self, now: Time, id: ConnId) {
+        let Some(connection) = self.connections.get_mut(id).filter(|_| self.draining) else { return };
+        if matches!(connection.http.phase(), Phase::Head | Phase::Body) {
+            connection.work = Work::None;
+            connection.http.give_up();
+            self.answer(now, id, routes::shared(routes::refused(RefuseReason::Draining, None)));
         }
     }
 
@@ -402,9 +447,10 @@ impl Server {
         self.timers.set(id, &mut connection.armed, Time::NEVER);
         self.crowd.leave(connection.peer.ip());
         match connection.work {
-            Work::Waiting(request) => {
+            Work::Offering(request) | Work::Joining(request) => {
                 self.requests.remove(&request);
                 self.publishers.forget_offer(request);
+                self.polls.forget(request);
                 self.decide(now, Input::Hangup { request });
             }
             Work::Watching(viewer) => {
@@ -412,7 +458,7 @@ impl Server {
                 self.decide(now, Input::Leave { viewer });
             }
             Work::Restarting(session) => self.publishers.restart_abandoned(session, id),
-            Work::None | Work::Reading(_) => {}
+            Work::None | Work::Reading(_) | Work::Fetching(_) => {}
         }
     }
 
@@ -442,6 +488,7 @@ impl Server {
                 }
             }
         }
+        self.refuse_rest(now, id);
         self.pump(now);
         self.settle(now, id);
     }
@@ -509,9 +556,11 @@ impl Server {
         self.next_request += 1;
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::Waiting(request);
+            let input = input(request);
+            connection.work =
+                if matches!(input, Input::Offer { .. }) { Work::Offering(request) } else { Work::Joining(request) };
             self.requests.insert(request, id);
-            self.inbox.push_back(input(request));
+            self.inbox.push_back(input);
         }
         self.rearm(now, id);
         request
@@ -556,6 +605,10 @@ impl Server {
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(now, viewer),
+            Output::Polls { request, viewer, token } => self.polls(now, request, viewer, token),
+            Output::Playlist { request, viewer } => {
+                self.answer_request(now, request, routes::hls::current(self, viewer));
+            }
             Output::Note(note) => self.tell(now, note),
         }
     }
@@ -576,49 +629,11 @@ impl Server {
 
     fn answer_request(&mut self, now: Time, request: RequestId, response: Response) {
         self.publishers.forget_offer(request);
+        self.polls.forget(request);
         let Some(id) = self.requests.remove(&request) else { return };
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::None;
             self.answer(now, id, routes::shared(response));
-        }
-    }
-
-    fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
-        let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
-            return self.inbox.push_back(Input::Leave { viewer });
-        };
-        if self.connections.get(id).is_none_or(|connection| connection.edge.is_none()) {
-            self.answer(now, id, routes::shared(routes::live::stream()));
-        }
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::Watching(viewer);
-        }
-        if self.viewers.len() <= viewer.index() {
-            self.viewers.resize(viewer.index() + 1, None);
-        }
-        self.viewers[viewer.index()] = Some((viewer, id));
-        self.actions.push_back(Action::Write(id));
-        self.rearm(now, id);
-    }
-
-    fn ready(&mut self, feed: FeedId) {
-        for viewer in self.edge.edge().feeds().viewers(feed) {
-            if let Some(Some((own, id))) = self.viewers.get(viewer.index())
-                && *own == viewer
-            {
-                self.actions.push_back(Action::Write(*id));
-            }
-        }
-    }
-
-    fn viewer_ended(&mut self, now: Time, viewer: ViewerId) {
-        let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
-        let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
-        if let Some(connection) = self.connections.get_mut(id) {
-            connection.work = Work::None;
-            // What lies in the socket's buffer still reaches the player; then its stream ends like any that is over.
-            self.actions.push_back(Action::Close(id));
-            self.forget(now, id);
         }
     }
 }

@@ -5,11 +5,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdfast_core::input::{EndReason, EndpointId, Env, Evidence, FeedId, Input, Output, RequestId, SessionId, Writer};
+use holdfast_core::input::{
+    EndReason, EndpointId, Env, Evidence, FeedId, Input, Note, Output, RequestId, SessionId, Writer,
+};
 use holdfast_core::slots::Hold;
 use holdfast_core::time::Time;
 
 use super::{Action, ConnId, Server};
+use crate::http::Status;
 use crate::media::{Activity, Codec, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::routes;
 use crate::sdp::{self, Credentials, Offer};
@@ -77,6 +80,11 @@ impl Publishers {
     /// Whether nothing of any session is left.
     pub fn is_empty(&self) -> bool {
         self.sessions.is_empty()
+    }
+
+    /// Sessions, those that are being taken down among them, and offers that may become one.
+    pub(crate) fn claims(&self) -> usize {
+        self.sessions.len() + self.offers.len()
     }
 
     /// The session of an id.
@@ -236,8 +244,12 @@ impl Server {
                 self.decide(now, Input::Answered { session });
             }
             MediaEvent::Failed { session, why } => {
-                let publisher = self.publishers.sessions.get(&session);
-                self.publishers.fault = publisher.and_then(|publisher| publisher.request).map(|request| (request, why));
+                let waiting = self.publishers.sessions.get(&session).and_then(|own| Some((own.request?, own.endpoint)));
+                if let Some((request, endpoint)) = waiting {
+                    let status = Status::UNPROCESSABLE_CONTENT.code();
+                    self.tell(now, Note::RequestRefused { endpoint, status, why: why.clone() });
+                    self.publishers.fault = Some((request, why));
+                }
                 self.decide(now, Input::End { session, reason: EndReason::NegotiationFailed });
             }
             MediaEvent::Ended { session, reason } => self.decide(now, Input::End { session, reason }),

@@ -20,39 +20,74 @@ const ADDRESSES: usize = 4096;
 pub(super) struct Rate {
     /// From one request to the next; zero = no limit.
     every: Duration,
-    /// When each address will have used up what it has sent.
-    used_until: BTreeMap<IpAddr, Time>,
+    senders: BTreeMap<IpAddr, Sender>,
+    refused: u64,
+}
+
+/// From one line about an address to the next.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// One address.
+#[derive(Debug)]
+struct Sender {
+    /// When it will have used up what it has sent.
+    used_until: Time,
+    /// Requests that were refused since that was last told, and until when no more is told.
+    untold: u64,
+    quiet_until: Time,
+}
+
+/// One request too many.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooMany {
+    /// How long its client should wait.
+    pub wait: Duration,
+    /// What people are to be told of it: who, and how many were refused since it was last said.
+    pub tell: Option<(IpAddr, u64)>,
 }
 
 impl Rate {
     /// `per_second` requests on average; 0 = no limit.
     pub fn new(per_second: u32) -> Self {
         let every = if per_second == 0 { Duration::ZERO } else { Duration::from_secs(1) / per_second };
-        Rate { every, used_until: BTreeMap::new() }
+        Rate { every, senders: BTreeMap::new(), refused: 0 }
+    }
+
+    /// How many were refused so far.
+    pub fn refused(&self) -> u64 {
+        self.refused
     }
 
     /// Counts one request.
     ///
     /// # Errors
-    /// How long to wait, if it is one too many; it is not counted then.
-    pub fn admit(&mut self, now: Time, peer: IpAddr) -> Result<(), Duration> {
+    /// [`TooMany`]; it is not counted then.
+    pub fn admit(&mut self, now: Time, peer: IpAddr) -> Result<(), TooMany> {
         if self.every.is_zero() {
             return Ok(());
         }
-        if self.used_until.len() >= ADDRESSES {
-            self.used_until.retain(|_, until| *until > now);
+        if self.senders.len() >= ADDRESSES {
+            self.senders.retain(|_, sender| sender.used_until > now);
         }
         let burst = Duration::from_secs(u64::from(BURST));
         let peer = network(peer);
-        if self.used_until.len() >= ADDRESSES && !self.used_until.contains_key(&peer) {
-            return Err(self.every);
+        if self.senders.len() >= ADDRESSES && !self.senders.contains_key(&peer) {
+            self.refused += 1;
+            return Err(TooMany { wait: self.every, tell: None });
         }
-        let until = self.used_until.entry(peer).or_insert(now);
-        let next = (*until).max(now) + self.every;
+        let fresh = Sender { used_until: now, untold: 0, quiet_until: Time::ZERO };
+        let sender = self.senders.entry(peer).or_insert(fresh);
+        let next = sender.used_until.max(now) + self.every;
         if next > now + burst {
-            return Err(next.since(now + burst));
+            self.refused += 1;
+            sender.untold += 1;
+            let tell = (sender.quiet_until <= now).then(|| (peer, std::mem::take(&mut sender.untold)));
+            if tell.is_some() {
+                sender.quiet_until = now + PAUSE;
+            }
+            return Err(TooMany { wait: next.since(now + burst), tell });
         }
-        *until = next;
+        sender.used_until = next;
         Ok(())
     }
 }
@@ -74,10 +109,27 @@ mod tests {
         let mut rate = Rate::new(2);
         let sent = (0..30).filter(|_| rate.admit(at(0), ip("192.0.2.1")).is_ok()).count();
         assert_eq!(sent, 20);
-        assert_eq!(rate.admit(at(0), ip("192.0.2.1")), Err(Duration::from_millis(500)));
+        // Ten of the thirty were refused, and one of them was told.
+        let wait = Duration::from_millis(500);
+        assert_eq!(rate.admit(at(0), ip("192.0.2.1")), Err(TooMany { wait, tell: None }));
+        assert_eq!(rate.refused(), 11);
         assert_eq!(rate.admit(at(0), ip("192.0.2.2")), Ok(()), "addresses are counted apart");
         assert_eq!(rate.admit(at(500), ip("192.0.2.1")), Ok(()));
         assert!(rate.admit(at(500), ip("192.0.2.1")).is_err());
+    }
+
+    #[test]
+    fn an_address_is_told_of_once_a_second_with_its_count() {
+        let mut rate = Rate::new(1);
+        let told = |rate: &mut Rate, now: u64, peer: &str| rate.admit(at(now), ip(peer)).err()?.tell;
+        assert!((0..10).all(|_| rate.admit(at(0), ip("192.0.2.1")).is_ok()));
+        assert_eq!(told(&mut rate, 0, "192.0.2.1"), Some((ip("192.0.2.1"), 1)));
+        for _ in 0..5 {
+            assert_eq!(told(&mut rate, 900, "192.0.2.1"), None);
+        }
+        assert_eq!(rate.admit(at(1000), ip("192.0.2.1")), Ok(()));
+        assert_eq!(told(&mut rate, 1000, "192.0.2.1"), Some((ip("192.0.2.1"), 6)));
+        assert_eq!(rate.refused(), 7);
     }
 
     #[test]
@@ -100,9 +152,9 @@ mod tests {
         for host in 0..20_000u32 {
             let _ = rate.admit(at(0), IpAddr::from(host.to_be_bytes()));
         }
-        assert_eq!(rate.used_until.len(), ADDRESSES);
+        assert_eq!(rate.senders.len(), ADDRESSES);
         let _ = rate.admit(at(60_000), ip("192.0.2.1"));
-        assert_eq!(rate.used_until.len(), 1);
+        assert_eq!(rate.senders.len(), 1);
         let mut open = Rate::new(0);
         assert!((0..1000).all(|_| open.admit(at(0), ip("192.0.2.1")).is_ok()));
     }

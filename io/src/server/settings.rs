@@ -74,6 +74,9 @@ pub struct Limits {
     pub write_timeout: Duration,
     /// How many connections there may be.
     pub connections: usize,
+    /// How many sessions there may be, those that are being taken down and offers that wait among them. The slots are the limit
+    /// that is meant; this one is what the process has descriptors for.
+    pub sessions: usize,
     /// How many connections one address may have, one IPv6 /64 being one address; 0 = no limit.
     pub connections_per_address: usize,
     /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
@@ -89,6 +92,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
             connections: 20_000,
+            sessions: usize::MAX,
             connections_per_address: 256,
             whip_rate: 10,
         }

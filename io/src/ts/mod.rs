@@ -7,6 +7,7 @@
 //! | [`splicer`] | how do sources that follow one another become one stream? |
 //! | [`demuxer`] | which access units are in a stream of ours? |
 //! | [`packet`] | how do bytes become packets? |
+//! | [`blocks`] | where is a chunk kept? |
 //! | [`sync`] | where do packets begin in any bytes? |
 //! | [`section`] | how do packets become tables? |
 //! | [`program`] | what does a source say of its programs? |
@@ -15,6 +16,7 @@
 //! | [`psi`] | how does a player learn what is in the stream? |
 //! | [`fault`] | what was wrong with bytes that were no stream? |
 
+mod blocks;
 mod demuxer;
 mod fault;
 mod muxer;

@@ -1,9 +1,12 @@
 //! The muxer of one slot: one stream across all its sessions.
 
+use std::mem;
+
 use bytes::Bytes;
 use holdfast_core::input::Writer;
 
-use super::packet::{Adaptation, PACKET, Pid, wrap, write_pes_head};
+use super::blocks::Blocks;
+use super::packet::{Adaptation, Pid, wrap, write_pes_head};
 use super::psi::{self, AudioCodec, Tracks};
 use crate::media::{Codec, Unit};
 
@@ -42,7 +45,7 @@ const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
 /// Whole packets that go out together: of one access unit or of one segment, with whatever had to go before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// A multiple of [`PACKET`] bytes, never empty.
+    /// A multiple of [`PACKET`](super::PACKET) bytes, never empty.
     pub data: Bytes,
     /// Whether a player can start at its first byte.
     pub random_access: bool,
@@ -87,6 +90,9 @@ pub struct Muxer {
     /// When the program map last went out.
     mapped: Option<i64>,
     counts: Counts,
+    blocks: Blocks,
+    /// Where a chunk is written before its length is known.
+    scratch: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -153,6 +159,8 @@ impl Muxer {
             clock: None,
             mapped: None,
             counts: Counts::default(),
+            blocks: Blocks::default(),
+            scratch: Vec::new(),
         }
     }
 
@@ -188,7 +196,8 @@ impl Muxer {
         // Without video a player can start at any frame; it is asked to where it learns what there is.
         let random_access = key || (due && !program.video);
 
-        let mut out = Vec::with_capacity(unit.data.len() + unit.data.len() / 32 + 5 * PACKET);
+        let mut out = mem::take(&mut self.scratch);
+        out.clear();
         if key || due {
             self.mapped = Some(placed.lead);
             self.pat.write(Adaptation::default(), &psi::pat(), &[], &mut out);
@@ -216,7 +225,9 @@ impl Muxer {
         write_pes_head(stream, placed.pts, placed.dts, prefix.len() + unit.data.len(), &mut head);
         head.extend_from_slice(&prefix);
         self.track(unit.codec).pid.write(adaptation, &head, &unit.data, &mut out);
-        Some(Chunk { data: Bytes::from(out), random_access, pts: wrap(placed.pts) })
+        let data = self.blocks.keep(&out);
+        self.scratch = out;
+        Some(Chunk { data, random_access, pts: wrap(placed.pts) })
     }
 
     /// Whether the unit belongs into the stream, and what the program is made of then.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-
+use super::blocks::Blocks;
 use super::muxer::Chunk;
 use super::packet::{Adaptation, HEADER, Head, NULL, PACKET, Pid, pid, write_pcr};
 use super::pes::{self, Pes, PesHead, since};
@@ -53,6 +52,7 @@ pub struct Splicer {
     source: Option<Source>,
     next: Option<Times>,
     lanes: Box<[Lane]>,
+    blocks: Blocks,
     /// Whether anything went out.
     started: bool,
     clock: Option<u64>,
@@ -116,6 +116,7 @@ impl Splicer {
             source: None,
             next: Some(Times::Kept),
             lanes: vec![Lane::default(); LANES].into(),
+            blocks: Blocks::default(),
             started: false,
             clock: None,
             unmarked: false,
@@ -161,7 +162,7 @@ impl Splicer {
         }
         let data = window.finish();
         self.started |= !data.is_empty();
-        (!data.is_empty()).then(|| Chunk { data: Bytes::from(data), random_access, pts })
+        (!data.is_empty()).then(|| Chunk { data: self.blocks.keep(&data), random_access, pts })
     }
 
     /// `first` is the packet with which the new source starts.

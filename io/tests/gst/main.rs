@@ -1,9 +1,11 @@
-//! `Sessions` against real WebRTC publishers on loopback.
+//! `Sessions` against real WebRTC publishers and real origins on loopback.
 #![allow(clippy::unwrap_used)]
 
+mod origin;
 mod publisher;
 #[path = "../../src/gst/restart.rs"]
 mod restart;
+mod sources;
 mod stage;
 
 use std::time::{Duration, Instant};

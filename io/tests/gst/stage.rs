@@ -23,6 +23,8 @@ struct Bell {
 
 pub struct Stage {
     pub sessions: Sessions,
+    /// `Time::ZERO` of the driver.
+    pub epoch: Instant,
     bell: Arc<Bell>,
     generation: u32,
     _alone: MutexGuard<'static, ()>,
@@ -43,8 +45,9 @@ impl Stage {
             *ringer.rung.lock().unwrap() = true;
             ringer.changed.notify_one();
         };
+        let epoch = Instant::now();
         let sessions = Sessions::new(Options {
-            epoch: Instant::now(),
+            epoch,
             addresses: vec!["127.0.0.1".parse().unwrap()],
             ports: None,
             stun: None,
@@ -53,7 +56,7 @@ impl Stage {
             queue: 1000,
             wake: Arc::new(wake),
         });
-        Stage { sessions: sessions.unwrap(), bell, generation: 0, _alone: alone }
+        Stage { sessions: sessions.unwrap(), epoch, bell, generation: 0, _alone: alone }
     }
 
     pub fn start(&mut self, offer: &str) -> Seat {

@@ -102,14 +102,7 @@ impl Desk {
     pub fn turn(&mut self) {
         while let Some(action) = self.server.poll() {
             match action {
-                Action::Write(id) if self.writable => {
-                    let (now, written) = (self.time(), self.written.entry(id).or_default());
-                    let result = self.server.transmit(now, id, &mut |pieces| {
-                        pieces.iter().for_each(|piece| written.extend_from_slice(piece));
-                        Ok(pieces.iter().map(|piece| piece.len()).sum())
-                    });
-                    assert_eq!(result.unwrap(), Transmit::Idle);
-                }
+                Action::Write(id) if self.writable => self.write(id),
                 Action::Write(id) => {
                     let now = self.time();
                     let result = self.server.transmit(now, id, &mut |_| Err(ErrorKind::WouldBlock.into()));
@@ -144,6 +137,21 @@ impl Desk {
                 Action::Note(note) => self.notes.push(note),
             }
         }
+    }
+
+    fn write(&mut self, id: ConnId) {
+        let (now, written) = (self.time(), self.written.entry(id).or_default());
+        let result = self.server.transmit(now, id, &mut |pieces| {
+            pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+            Ok(pieces.iter().map(|piece| piece.len()).sum())
+        });
+        assert_eq!(result.unwrap(), Transmit::Idle);
+    }
+
+    /// A socket that took nothing takes all there is.
+    pub fn flush(&mut self, id: ConnId) {
+        self.write(id);
+        self.turn();
     }
 
     /// Runs every deadline up to `until` ms.

@@ -61,3 +61,23 @@ fn refusals_that_were_not_told_yet_are_told_at_the_end() {
         |note: &Note| matches!(note, Note::RequestRefused { why, .. } if why.ends_with("(the last of 2 refusals)"));
     assert!(desk.notes.iter().any(last), "{:?}", desk.notes);
 }
+
+#[test]
+fn half_a_request_behind_an_answer_holds_nobody_up() {
+    let get = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+    for half in ["GET /healthz HT", &post_request("", OFFER)[..300]] {
+        let mut desk = Desk::simple();
+        desk.writable = false;
+        let id = desk.connect();
+        desk.send(id, format!("{get}{half}"));
+        desk.server.drain(desk.time());
+        desk.turn();
+        assert!(!desk.closed.contains(&id), "its answer is still to be written");
+        desk.writable = true;
+        desk.server.tick(desk.time());
+        desk.flush(id);
+        let answers = desk.read(id);
+        assert!(answers.starts_with("HTTP/1.1 200 ") && answers.contains("HTTP/1.1 503 "), "{answers}");
+        assert!(desk.closed.contains(&id) && desk.server.is_drained());
+    }
+}

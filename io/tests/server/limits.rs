@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use holdfast_core::config::Endpoint;
+use holdfast_core::input::Note;
 use holdfast_io::server::Limits;
 
-use crate::desk::{Desk, OFFER, SAME, fragment, header, limited, patch_request, post_request};
+use crate::desk::{Desk, MediaSide, OFFER, SAME, fragment, header, limited, patch_request, post_request};
 
 #[test]
 fn time_is_limited_for_heads_bodies_and_idleness() {
@@ -127,6 +128,40 @@ fn an_address_that_asks_too_much_is_told_to_wait() {
     assert!(desk.ask(&post_request("", OFFER)).starts_with("HTTP/1.1 429 "));
     assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
     assert_eq!(desk.finished, []);
+    let limited = |note: &Note| matches!(note, Note::RateLimited { peer, refused: 1 } if peer == "127.0.0.1");
+    assert_eq!(desk.notes.iter().filter(|note| limited(note)).count(), 1, "{:?}", desk.notes);
+    assert_eq!(desk.metric("holdfast_whip_rate_limited_total"), Some(3));
     desk.run(2_000);
     assert!(desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn an_empty_line_before_the_first_request_is_ignored() {
+    let mut desk = Desk::simple();
+    let get = "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n";
+    assert!(desk.ask(&format!("\r\n{get}")).starts_with("HTTP/1.1 200 "));
+    let slow = desk.connect();
+    for piece in ["\r", "\n", get] {
+        desk.send(slow, piece);
+    }
+    assert!(desk.read(slow).starts_with("HTTP/1.1 200 "));
+}
+
+#[test]
+fn a_session_without_descriptors_is_not_begun() {
+    let endpoint = Endpoint { slots: 5, ..Endpoint::default() };
+    let mut desk = Desk::new(endpoint, limited(Limits { sessions: 2, ..Limits::default() }));
+    let (first, location) = desk.publish();
+    let (second, _) = desk.publish();
+    let told = desk.ask(&post_request("", OFFER));
+    assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("no-room"), "{told}");
+    assert!(header(&told, "Retry-After").is_some());
+    assert_eq!((desk.finished.len(), desk.sessions.len()), (0, 2), "nobody is touched");
+    desk.run_alive(&[first, second], 1_000);
+    desk.media = MediaSide::Hangs;
+    desk.ask(&format!("DELETE {location} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert!(desk.ask(&post_request("", OFFER)).contains("no-room"), "one that is taken down still has its descriptors");
+    desk.run_alive(&[second], 5_000);
+    desk.media = MediaSide::Works;
+    desk.publish();
 }

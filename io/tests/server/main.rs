@@ -5,6 +5,7 @@
 mod channels;
 mod desk;
 mod drain;
+mod hls;
 mod ice;
 mod limits;
 mod live;

@@ -1,6 +1,6 @@
 //! What operators see and may end.
 
-use holdfast_core::config::{Channel, Config, Endpoint};
+use holdfast_core::config::{Channel, Config, Endpoint, Media};
 use holdfast_io::origin::Origin;
 use holdfast_io::server::Settings;
 
@@ -25,38 +25,35 @@ fn the_status_shows_every_session_and_a_session_can_be_kicked() {
 
 #[test]
 fn only_this_machine_or_a_token_may_kick() {
-    let tokens = Settings { api_tokens: vec!["key".into()], ..Settings::default() };
-    for (settings, peer, field, status) in [
-        (Settings::default(), "192.0.2.1:5", "", "403"),
-        (tokens.clone(), "127.0.0.1:5", "", "401"),
-        (tokens.clone(), "192.0.2.1:5", "Authorization: Bearer key\r\n", "204"),
-    ] {
-        let mut desk = Desk::new(Endpoint::default(), settings);
-        let (session, _) = desk.publish();
-        let id = desk.server.accepted(desk.time(), peer.parse().unwrap()).unwrap();
-        desk.send(id, format!("DELETE /api/sessions/{session} HTTP/1.1\r\nHost: h\r\n{field}\r\n"));
-        let answer = desk.read(id);
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{answer}");
-    }
-    let mut desk = Desk::new(Endpoint::default(), tokens);
-    assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 401 "));
-    assert!(desk.ask("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 401 "));
-    assert!(desk.ask("GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
+    let mut desk = Desk::simple();
+    let answer = desk.ask("GET /publish/%3Cnobody%3E HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
+    assert_eq!(header(&answer, "Content-Type").as_deref(), Some("text/html; charset=utf-8"));
+    assert!(header(&answer, "Content-Security-Policy").is_some());
+    assert!(answer.contains("no endpoint “&lt;nobody&gt;”") && answer.contains("href=\"/publish/live\""), "{answer}");
+    assert!(desk.ask("GET /publish/live HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
 }
 
 #[test]
-fn the_ingest_page_of_an_unknown_endpoint_says_so_and_names_those_there_are() {
-    let tokens = Settings { api_tokens: vec!["key".into()], ..Settings::default() };
-    for (settings, listed) in [(Settings::default(), true), (tokens, false)] {
-        let mut desk = Desk::new(Endpoint::default(), settings);
-        let answer = desk.ask("GET /publish/%3Cnobody%3E HTTP/1.1\r\nHost: h\r\n\r\n");
-        assert!(answer.starts_with("HTTP/1.1 404 "), "{answer}");
-        assert_eq!(header(&answer, "Content-Type").as_deref(), Some("text/html; charset=utf-8"));
-        assert!(header(&answer, "Content-Security-Policy").is_some());
-        assert!(answer.contains("no endpoint “&lt;nobody&gt;”"), "{answer}");
-        assert_eq!(answer.contains("href=\"/publish/live\""), listed, "their names are as secret as the status");
-        assert!(desk.ask("GET /publish/live HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 200 "));
-    }
+fn pages_learn_what_is_configured_without_a_token_and_nothing_of_what_happens() {
+    let settings = Settings { api_tokens: vec!["key".into()], ..Settings::default() };
+    let tokens = vec![String::from("secret")];
+    let endpoint = Endpoint { name: "stage".into(), slots: 2, media: Media::Video, tokens, ..Endpoint::default() };
+    let mut desk = Desk::new(endpoint, settings);
+    assert!(desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 401 "));
+    let answer = desk.ask("GET /api/endpoints HTTP/1.1\r\nHost: h\r\n\r\n");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a body");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    let told: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let expected = serde_json::json!({ "endpoints": [{
+        "name": "stage",
+        "publish": "/whip/stage",
+        "media": "video",
+        "open": false,
+        "slots": [{ "slot": 1, "feed": "/live/stage.ts" }, { "slot": 2, "feed": "/live/stage/2.ts" }],
+    }] });
+    assert_eq!(told, expected);
+    assert!(desk.ask("POST /api/endpoints HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 405 "));
 }
 
 /// A server with one channel of these sources.

@@ -2,7 +2,7 @@
 
 use holdfast_core::config::Endpoint;
 use holdfast_core::id::Id;
-use holdfast_core::input::Note;
+use holdfast_core::input::{EndpointId, Note};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::server::{Action, ConnId, IceServer, Settings};
 
@@ -130,10 +130,12 @@ fn w12_a_client_that_hangs_up_while_it_waits_leaves_nothing() {
         let b = desk.post();
         desk.run(1_500);
         if half_close {
+            // Its kernel answers what is written to it with a reset.
             desk.server.eof(desk.time(), b);
-        } else {
-            desk.server.closed(desk.time(), b);
+            desk.turn();
+            assert_eq!(desk.read(b), "HTTP/1.1 100 Continue\r\n\r\n");
         }
+        desk.server.closed(desk.time(), b);
         desk.turn();
         desk.run(5_000);
         assert_eq!(desk.finished, [], "nobody waits, so nobody is displaced");
@@ -183,6 +185,8 @@ fn an_offer_that_the_media_side_cannot_take_is_answered_with_its_words() {
     desk.turn();
     let answer = desk.read(id);
     assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("no decoder for it"), "{answer}");
+    let told = Note::RequestRefused { endpoint: EndpointId(0), status: 422, why: "no decoder for it".into() };
+    assert!(desk.notes.contains(&told), "{:?}", desk.notes);
     desk.publish();
 }
 
@@ -261,4 +265,54 @@ fn a_client_that_waits_to_be_told_to_send_its_body_is_told() {
     assert_eq!(desk.read(id), "HTTP/1.1 100 Continue\r\n\r\n");
     desk.send(id, body);
     assert!(desk.read(id).starts_with("HTTP/1.1 201 "));
+}
+
+#[test]
+fn a_client_that_sends_no_more_but_reads_is_answered() {
+    let mut desk = Desk::simple();
+    let (a, _) = desk.publish();
+    desk.run_alive(&[a], 1_000);
+    let (whole, half) = (desk.post(), desk.connect());
+    desk.send(half, &post_request("", OFFER)[..300]);
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/live.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    for id in [whole, half, viewer] {
+        desk.server.eof(desk.time(), id);
+        desk.turn();
+    }
+    assert!(desk.read(half).starts_with("HTTP/1.1 400 ") && desk.closed.contains(&viewer));
+    desk.run(5_000);
+    let answer = desk.read(whole);
+    assert!(answer.starts_with("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 "), "{answer}");
+    assert_eq!(desk.finished, [a], "the dead one is displaced");
+    assert!(desk.closed.contains(&whole), "after its answer nothing can follow");
+}
+
+#[test]
+fn an_old_client_that_sends_no_more_gets_no_interim_answer() {
+    let mut desk = Desk::simple();
+    let (a, _) = desk.publish();
+    desk.run_alive(&[a], 1_000);
+    let id = desk.connect();
+    desk.send(id, post_request("", OFFER).replace("HTTP/1.1", "HTTP/1.0"));
+    desk.server.eof(desk.time(), id);
+    desk.run(5_000);
+    let answer = desk.read(id);
+    assert!(answer.starts_with("HTTP/1.1 201 "), "{answer}");
+}
+
+#[test]
+fn a_client_may_take_its_time_to_read_that_it_is_to_go_on() {
+    let mut desk = Desk::simple();
+    desk.run(60_000);
+    desk.writable = false;
+    let id = desk.connect();
+    let request = post_request("Expect: 100-continue\r\n", OFFER);
+    let (head, body) = request.split_at(request.find("\r\n\r\n").unwrap() + 4);
+    desk.send(id, head);
+    desk.run(89_000);
+    assert!(!desk.closed.contains(&id));
+    desk.writable = true;
+    desk.send(id, body);
+    assert!(desk.read(id).contains("HTTP/1.1 201 "), "what waits to be written is written with the answer");
 }

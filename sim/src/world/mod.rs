@@ -389,7 +389,7 @@ impl<'t> World<'t> {
             Output::Open { source, channel, index } => self.open_link(source, channel, index),
             Output::Close { source } => self.close_link(source),
             Output::SourceKeyFrame { source } => self.want_key_frame(source),
-            Output::Note(_) => {}
+            Output::Polls { .. } | Output::Playlist { .. } | Output::Note(_) => {}
         }
     }
 

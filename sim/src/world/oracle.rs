@@ -151,7 +151,7 @@ impl Bench<'_> {
                 }
             }
             Output::ViewerEnd { viewer, reason } => self.viewer_end(input, *viewer, *reason),
-            Output::Ready { .. } => Ok(()),
+            Output::Ready { .. } | Output::Polls { .. } | Output::Playlist { .. } => Ok(()),
             Output::Open { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } | Output::Note(_) => {
                 self.pull_output(input, output)
             }

@@ -57,6 +57,7 @@ fn config(dice: &mut SmallRng) -> Config {
         key_frame_interval: ms(*pick(dice, &[0, 1000])),
         fresh: ms(*pick(dice, &[0, 500, 2000])),
         viewers: *pick(dice, &[1, 3, 10_000]),
+        ..Live::default()
     };
     Config { endpoints, channels: channels(dice), live }
 }

@@ -372,6 +372,7 @@ impl Truth {
             }
             Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
             Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
+            Output::Polls { .. } | Output::Playlist { .. } => {}
         }
     }
 

@@ -84,6 +84,7 @@ impl Witness {
                 }
             }
             Input::Tick | Input::KeyFrameWanted { .. } => {}
+            Input::Poll { .. } | Input::Playlist { .. } | Input::Polled { .. } => {}
         }
     }
 
@@ -137,6 +138,7 @@ impl Witness {
             }),
             Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),
             Output::Accept { .. } | Output::Ready { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {}
+            Output::Polls { .. } | Output::Playlist { .. } => {}
         }
     }
 

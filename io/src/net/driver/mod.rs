@@ -119,6 +119,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     queue: VecDeque<SocketId>,
     /// Sockets whose connection is over, the oldest first.
     lingering: VecDeque<(Time, SocketId)>,
+    /// How many sockets there may be, those whose connection is over among them.
+    most: usize,
     events: Vec<Event>,
     buffer: Box<[u8]>,
     /// Until when nobody is accepted.
@@ -188,6 +190,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             withheld: Vec::new(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
+            most: usize::MAX,
             events: Vec::new(),
             buffer: vec![0; READ].into(),
             paused: None,
@@ -196,6 +199,12 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             ending: None,
             forced: false,
         }
+    }
+
+    /// Keeps within so many sockets: where another client comes, one whose connection is over has to go, however little its peer
+    /// has read. What the process may open beyond that is for others.
+    pub fn keep_within(&mut self, most: usize) {
+        self.most = most;
     }
 
     /// Runs until the process was asked to end and everybody has ended.
@@ -325,6 +334,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                         if std::mem::replace(&mut self.failing, false) {
                             (self.report)(Report::AcceptRecovered);
                         }
+                        self.make_room();
                         let accepted = match self.listeners[place].door {
                             Door::Http(_) => self.server.accepted(self.now, peer),
                             Door::Ovt => self.server.accepted_edge(self.now, peer),
@@ -341,6 +351,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                     Err(error) => return self.pause(error),
                 }
             }
+        }
+    }
+
+    fn make_room(&mut self) {
+        while self.sockets.len() >= self.most
+            && let Some((_, oldest)) = self.lingering.pop_front()
+        {
+            self.close(oldest);
         }
     }
 
@@ -404,7 +422,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         for _ in 0..READS {
             let wanted = self.server.wants_read(peer);
             let Some(entry) = self.sockets.get_mut(id) else { return };
-            if entry.ended || !matches!(entry.stage, Stage::Open(_)) {
+            if !matches!(entry.stage, Stage::Open(_)) {
+                return;
+            }
+            if entry.ended {
+                // It sends no more, and takes no more either.
+                if entry.hung_up {
+                    self.fail(id);
+                }
                 return;
             }
             if !wanted {

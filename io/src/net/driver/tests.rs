@@ -264,6 +264,21 @@ fn a_dead_viewer_of_a_silent_feed_that_is_not_read_from_is_noticed() {
 }
 
 #[test]
+fn a_publisher_that_said_its_end_and_is_gone_is_told_from_one_that_still_reads() {
+    let mut stage = stage(1, 0);
+    stage.studio.borrow_mut().waits = true;
+    let client = stage.fake.connect(10_000);
+    stage.fake.send(client, offer().as_bytes());
+    stage.fake.fin(client);
+    stage.rest();
+    assert_eq!(stage.fake.take(client, 10_000), b"HTTP/1.1 100 Continue\r\n\r\n");
+    assert_eq!(stage.fake.open_descriptors(), 1, "it waits for its answer");
+    stage.fake.reset(client);
+    stage.rest();
+    assert_eq!((stage.fake.open_descriptors(), stage.driver.server().connection_count()), (0, 0));
+}
+
+#[test]
 fn what_was_left_unread_is_read_when_there_is_room_though_no_event_says_so() {
     let mut stage = stage(1, 0);
     let client = stage.fake.connect(100);
@@ -414,6 +429,20 @@ fn those_that_linger_are_bounded_in_time_and_bytes() {
         stage.turns(1);
     }
     assert!(stage.fake.0.borrow().now.since(before) < LINGER);
+}
+
+#[test]
+fn those_that_linger_make_room_for_those_that_come() {
+    let mut stage = stage(1, 0);
+    stage.driver.keep_within(3);
+    for _ in 0..10 {
+        let client = stage.fake.connect(10_000);
+        stage.fake.send(client, LAST.as_bytes());
+        stage.rest();
+        assert!(stage.fake.open_descriptors() <= 3);
+        assert_eq!(answers(&stage.fake.take(client, 10_000)), [200]);
+    }
+    assert_eq!(stage.fake.open_descriptors(), 3);
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The ingest page: plain HTML, CSS and ES modules, embedded, without anything from elsewhere.
 //!
-//! The page carries no data: it reads its endpoint from its own address and everything else from `GET /api/status`, so
-//! every file here is the same bytes for everybody and may be cached by whatever the server puts around it.
+//! The page carries no data: it reads its endpoint from its own address and everything else from `GET /api/status` or, where
+//! that takes a token, from `GET /api/endpoints`, so every file here is the same bytes for everybody and may be cached by
+//! whatever the server puts around it.
 
 /// What the page may load and talk to; goes with every answer that carries it. Redirects of a POST to another host
 /// (RFC 9725, 4.5) are why connections are not limited to the page's own origin.

@@ -24,8 +24,8 @@ let choosing = Promise.resolve();
 const source = () => document.querySelector("input[name=source]:checked").value;
 const chosen = () => endpoints?.find(({ name }) => name === $("endpoint").value);
 
-/** A slot whose session is ending is nobody's already. */
-const isFree = ({ state, session }) => state !== "held" || session?.state === "ending";
+/** A slot whose session is ending is nobody's already; of one whose state is not known nothing is said. */
+const isFree = ({ state, session }) => state !== undefined && (state !== "held" || session?.state === "ending");
 
 function wanted() {
   return {
@@ -89,16 +89,20 @@ async function listDevices() {
 
 // ---- publishing -----------------------------------------------------------------------------------------------------
 
+/** The token of the last attempt: one that was refused was wrong, and not missing. */
+let tried = "";
+
 function publish() {
   const name = $("endpoint").value;
+  tried = $("token").value.trim();
   publisher.start({
-    endpoint: new URL(`/whip/${name}`, location.href).href,
-    token: $("token").value.trim(),
+    endpoint: new URL(chosen()?.publish ?? `/whip/${name}`, location.href).href,
+    token: tried,
     capture: async () => stream ?? choose(),
     occupied: async () => {
       await readStatus();
       const slots = endpoints?.find((endpoint) => endpoint.name === name)?.slots;
-      return slots ? !slots.some(isFree) : null;
+      return slots?.[0]?.state ? !slots.some(isFree) : null;
     },
   });
 }
@@ -118,7 +122,7 @@ function show() {
   const { state, reason, active, retryAt } = publisher;
   document.body.dataset.state = state;
   $("state-icon").setAttribute("href", `#state-${state}`);
-  const sentence = explain(publisher);
+  const sentence = explain({ state, reason: reason === "http-401" && tried ? "wrong-token" : reason, detail: publisher.detail });
   // Set only when it changes: a screen reader reads it out each time.
   if ($("title").textContent !== STATES[state][0]) $("title").textContent = STATES[state][0];
   if ($("sentence").textContent !== sentence) $("sentence").textContent = sentence;
@@ -212,11 +216,20 @@ async function showFigures() {
 // Names are letters, digits and -_. alone: nothing in them is ever encoded.
 const named = /^\/publish\/([^/]+)/.exec(location.pathname)?.[1] ?? "";
 
+/** Whether the status takes a token, which this page has not: then it knows what is configured, and nothing of what happens. */
+let guarded = false;
+
+async function ask(path) {
+  const response = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(2000) });
+  guarded ||= response.status === 401;
+  return response.ok ? response.json() : {};
+}
+
 /** Leaves what was known in place when the server does not answer, and forgets it: `endpoints` is null then. */
 async function readStatus() {
   try {
-    const response = await fetch("/api/status", { cache: "no-store", signal: AbortSignal.timeout(2000) });
-    const status = response.ok ? await response.json() : {};
+    let status = guarded ? {} : await ask("/api/status");
+    if (guarded) status = await ask("/api/endpoints");
     endpoints = Array.isArray(status.endpoints) ? status.endpoints : null;
     channels = Array.isArray(status.channels) ? status.channels : [];
   } catch {

@@ -39,6 +39,7 @@ const REASONS = {
   // HTTP's.
   "http-400": "The server did not understand the request.",
   "http-401": "This endpoint needs a token. Enter it below and publish again.",
+  "wrong-token": "This endpoint does not know this token. Correct it below and publish again.",
   "http-403": "This token may not publish here.",
   "http-404": "There is no endpoint of this name on this server.",
   "http-405": "This address does not take publishers.",

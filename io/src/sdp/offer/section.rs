@@ -142,6 +142,18 @@ pub(super) fn is_direction(name: &str) -> bool {
     DIRECTIONS.contains(&name)
 }
 
+/// Whether an attribute is about an SSRC (RFC 5576 §4) that no packet can have: 0, or no number of 32 bits. Nothing is lost
+/// without it, and GStreamer takes it for a fault of its own program.
+pub(super) fn names_no_source(name: &str, value: &str) -> bool {
+    let mut fields = value.split(' ').filter(|field| !field.is_empty());
+    let is_source = |field: &str| number::<u32>(field).is_some_and(|ssrc| ssrc != 0);
+    match name {
+        "ssrc" => !fields.next().is_some_and(is_source),
+        "ssrc-group" => !fields.skip(1).all(is_source),
+        _ => false,
+    }
+}
+
 /// The direction of a section, which has to be one that sends (RFC 9725 §4.2).
 pub(super) fn direction(block: &Block<'_>, session: &Block<'_>) -> Result<&'static str, OfferFault> {
     let find = |block: &Block<'_>| {

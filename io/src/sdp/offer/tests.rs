@@ -54,6 +54,16 @@ fn types(offer: &Offer) -> Vec<(Kind, &str, u8, Option<u8>)> {
 }
 
 #[test]
+fn sources_that_cannot_be_are_left_out() {
+    let good = "a=ssrc:1 cname:a\r\na=ssrc:4294967295 msid:a b\r\na=ssrc-group:FID 1 4294967295\r\n";
+    let bad = "a=ssrc:0 cname:a\r\na=ssrc:4294967296 cname:a\r\na=ssrc:-1 cname:a\r\na=ssrc: cname:a\r\na=ssrc\r\n\
+               a=ssrc:x cname:a\r\na=ssrc-group:FID 1 0\r\na=ssrc-group:FID 1 x\r\n";
+    let offer = check(&with("a=mid:1", &format!("{good}{bad}a=mid:1"))).unwrap();
+    assert!(offer.text.contains(good), "{}", offer.text);
+    assert_eq!(count(&offer.text, "a=ssrc"), 3);
+}
+
+#[test]
 fn publishers_in_use_are_taken_with_the_right_payload_types() {
     use Kind::{Audio, Video};
     for (offer, expected) in [

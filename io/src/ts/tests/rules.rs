@@ -413,3 +413,17 @@ proptest! {
         play(steps);
     }
 }
+
+#[test]
+fn a_chunk_takes_no_more_memory_than_it_has_bytes() {
+    let mut muxer = Muxer::new();
+    muxer.session(session(1), BOTH);
+    let idr = [&[0, 0, 0, 1, 0x65][..], &[7; 20_000]].concat();
+    let large = muxer.push(&unit(session(1), Codec::H264, 0, true, &idr)).unwrap().data;
+    let audio: Vec<Bytes> = (1..50).filter_map(|n| Some(muxer.push(&opus(1, n * 20))?.data)).collect();
+    assert_eq!(audio.len(), 49);
+    let beside = |pair: &[Bytes]| pair[0].as_ptr_range().end == pair[1].as_ptr();
+    assert!(audio.windows(2).all(beside), "frames of audio lie side by side");
+    let length = large.len();
+    assert_eq!(Vec::from(large).capacity(), length);
+}

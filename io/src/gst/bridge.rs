@@ -1,0 +1,352 @@
+//! The end of every branch: an appsink whose samples become units in the loop's queue.
+
+use std::sync::Arc;
+
+use gstreamer::prelude::*;
+use gstreamer::{BufferFlags, Caps, ClockTime, Element, Event, FlowSuccess, FormattedSegment, Sample, Structure};
+use gstreamer_app::{AppSink, AppSinkCallbacks};
+use holdfast_core::input::Writer;
+
+use super::mailbox::Outbox;
+use crate::media::{Activity, Codec, Unit};
+
+/// Buffers that may wait in an appsink; its callback takes them at once.
+const SINK_BUFFERS: u32 = 200;
+
+/// µs between the decoding times of pictures that would have the same: more than one tick of MPEG-TS's 90 kHz.
+const APART: i64 = 12;
+
+/// µs by which a picture may be shown before one that came earlier. What goes back further is a clock that was set anew.
+const REORDER: i64 = 1_000_000;
+
+/// Where the media of one session or source goes.
+#[derive(Clone)]
+pub(super) struct Delivery {
+    pub(super) from: Writer,
+    pub(super) activity: Arc<Activity>,
+    pub(super) outbox: Outbox,
+    /// Added to a pipeline clock's nanoseconds it gives the driver's.
+    pub(super) clock_offset: i64,
+}
+
+impl Delivery {
+    /// The last element of a branch.
+    pub(super) fn sink(&self, codec: Codec, caps: &Caps) -> Element {
+        let mut bridge = Bridge::new(codec, self.clone());
+        let name = if codec.is_video() { "video-sink" } else { "audio-sink" };
+        appsink(name, Some(caps), move |sink, sample| bridge.take(sink, &sample))
+    }
+}
+
+/// An appsink that gives each sample to `take` at once, on its streaming thread.
+pub(super) fn appsink(
+    name: &str,
+    caps: Option<&Caps>,
+    mut take: impl FnMut(&AppSink, Sample) + Send + 'static,
+) -> Element {
+    let callbacks = AppSinkCallbacks::builder()
+        .new_sample(move |sink| {
+            if let Ok(sample) = sink.pull_sample() {
+                take(sink, sample);
+            }
+            Ok(FlowSuccess::Ok)
+        })
+        .build();
+    // async: a sink added to a playing pipeline would otherwise send it through preroll again.
+    let sink = AppSink::builder()
+        .name(name)
+        .async_(false)
+        .sync(false)
+        .max_buffers(SINK_BUFFERS)
+        .drop(true)
+        .callbacks(callbacks)
+        .build();
+    sink.set_caps(caps);
+    sink.upcast()
+}
+
+/// Asks whoever codes the picture for a key frame.
+pub(super) fn key_frame_event() -> Event {
+    let request = Structure::builder("GstForceKeyUnit").field("all-headers", true).field("count", 0u32).build();
+    gstreamer::event::CustomUpstream::new(request)
+}
+
+/// Takes samples out of an appsink and puts units into the loop's queue.
+struct Bridge {
+    codec: Codec,
+    to: Delivery,
+    order: Order,
+    /// A picture was lost: what refers to it is of no use until the next key frame.
+    broken: bool,
+}
+
+impl Bridge {
+    fn new(codec: Codec, to: Delivery) -> Self {
+        Bridge { codec, to, order: Order::default(), broken: false }
+    }
+
+    fn take(&mut self, sink: &AppSink, sample: &Sample) {
+        if self.to.activity.is_finished() {
+            return;
+        }
+        match self.read(sink, sample) {
+            Some(unit) => self.send(sink, unit),
+            // Of no use: without timestamp or payload.
+            None => self.to.activity.drop_unit(),
+        }
+    }
+
+    fn send(&mut self, sink: &AppSink, unit: Unit) {
+        if unit.key {
+            self.broken = false;
+        }
+        if self.broken {
+            return self.to.activity.drop_unit();
+        }
+        if !self.to.outbox.unit(unit) {
+            self.lose(sink);
+        }
+    }
+
+    /// Counts a lost unit. After a lost picture only a key frame is of use.
+    fn lose(&mut self, sink: &AppSink) {
+        self.to.activity.drop_unit();
+        if self.codec.is_video() && !self.broken {
+            self.broken = true;
+            sink.send_event(key_frame_event());
+        }
+    }
+
+    fn read(&mut self, sink: &AppSink, sample: &Sample) -> Option<Unit> {
+        let buffer = sample.buffer_owned()?;
+        let (pts, dts, flags) = (buffer.pts(), buffer.dts(), buffer.flags());
+        let data = buffer.into_mapped_buffer_readable().ok()?;
+        let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
+        let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
+        let pts = micros(segment, pts?, base)?;
+        let dts = match (self.to.from, self.codec.is_video()) {
+            (Writer::Source(_), true) => self.order.decode(pts)?,
+            // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
+            _ => dts.and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts)),
+        };
+        // An intra picture that is no IDR is not marked as a delta either, but nothing can be decoded from there.
+        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && is_idr(&data));
+        let data = bytes::Bytes::from_owner(data);
+        Some(Unit { from: self.to.from, codec: self.codec, pts, dts, key, data })
+    }
+}
+
+/// Gives decoding times to pictures that come in decoding order with nothing but the time when they are shown: RTP carries no more
+/// (RFC 6184 §5.1), and an origin may well have B-frames.
+#[derive(Default)]
+struct Order {
+    /// The latest time of showing, and the latest of decoding.
+    latest: Option<(i64, i64)>,
+    /// By how much a picture is decoded before it is shown: as much as one was ever shown before another that came earlier.
+    lead: i64,
+}
+
+impl Order {
+    /// `None`: the picture would have had to be decoded before it came. That is so until the lead is known: with the first
+    /// B-frames, which hardly anything refers to.
+    fn decode(&mut self, pts: i64) -> Option<i64> {
+        let Some((shown, decoded)) = self.latest.filter(|(shown, _)| shown - pts < REORDER) else {
+            self.latest = Some((pts, pts - self.lead));
+            return Some(pts - self.lead);
+        };
+        if pts < shown {
+            self.lead = self.lead.max(shown - pts + APART * APART);
+        }
+        let dts = (pts - self.lead).max(decoded + APART);
+        self.latest = Some((shown.max(pts), if dts <= pts { dts } else { decoded }));
+        (dts <= pts).then_some(dts)
+    }
+}
+
+/// Whether an access unit in Annex B is an instantaneous decoding refresh: its first slice (NAL types 1 to 5, ITU-T H.264 table 7-1)
+/// is of type 5. What comes before it is short: this looks at no more than a few hundred bytes of a picture.
+fn is_idr(data: &[u8]) -> bool {
+    let starts = data.windows(4).filter(|window| window[..3] == [0, 0, 1]);
+    starts.map(|window| window[3] & 0x1f).find(|kind| (1..=5).contains(kind)) == Some(5)
+}
+
+/// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
+fn micros(segment: &FormattedSegment<ClockTime>, position: ClockTime, base: i64) -> Option<i64> {
+    let running = segment.to_running_time_full(position)?;
+    let nanos = match running {
+        gstreamer::Signed::Positive(time) => i64::try_from(time.nseconds()).ok()?,
+        gstreamer::Signed::Negative(time) => -i64::try_from(time.nseconds()).ok()?,
+    };
+    nanos.checked_add(base).map(|nanos| nanos.div_euclid(1000))
+}
+
+#[cfg(test)]
+mod tests {
+    use gstreamer::{Buffer, Pad, Segment, State};
+    use holdfast_core::input::SessionId;
+
+    use super::super::mailbox::{Inbox, Post, mailbox};
+    use super::*;
+
+    /// An appsink of a branch, fed by hand on this thread.
+    struct Rig {
+        activity: Arc<Activity>,
+        inbox: Inbox,
+        sink: Element,
+        pad: Pad,
+    }
+
+    impl Drop for Rig {
+        fn drop(&mut self) {
+            let _ = self.sink.set_state(State::Null);
+        }
+    }
+
+    impl Rig {
+        fn new(codec: Codec, queue: usize) -> Rig {
+            gstreamer::init().unwrap();
+            let (outbox, inbox) = mailbox(queue, Arc::new(|| ()));
+            let activity = Arc::new(Activity::default());
+            let to = Delivery {
+                from: Writer::Session(SessionId::from_parts(3, 1)),
+                activity: Arc::clone(&activity),
+                outbox,
+                clock_offset: 5_000_000,
+            };
+            let caps = Caps::new_empty_simple("video/x-h264");
+            let sink = to.sink(codec, &caps);
+            sink.set_base_time(ClockTime::from_mseconds(20));
+            sink.set_state(State::Playing).unwrap();
+            let pad = sink.static_pad("sink").unwrap();
+            let mut segment = FormattedSegment::<ClockTime>::new();
+            segment.set_start(ClockTime::from_mseconds(100));
+            assert!(pad.send_event(gstreamer::event::StreamStart::new("test")));
+            assert!(pad.send_event(gstreamer::event::Caps::new(&caps)));
+            assert!(pad.send_event(gstreamer::event::Segment::new(AsRef::<Segment>::as_ref(&segment))));
+            Rig { activity, inbox, sink, pad }
+        }
+
+        fn push(&self, pts: Option<u64>, flags: BufferFlags) {
+            self.push_data(pts, flags, &[0, 0, 1, 0x65, 0x88]);
+        }
+
+        fn push_data(&self, pts: Option<u64>, flags: BufferFlags, data: &'static [u8]) {
+            let mut buffer = Buffer::from_slice(data);
+            let writable = buffer.make_mut();
+            writable.set_pts(pts.map(ClockTime::from_mseconds));
+            writable.set_flags(flags);
+            self.pad.chain(buffer).unwrap();
+        }
+
+        fn units(&self) -> Vec<(i64, bool)> {
+            let posts = std::iter::from_fn(|| self.inbox.next());
+            posts
+                .map(|post| if let Post::Unit(unit) = post { (unit.pts, unit.key) } else { panic!("{post:?}") })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn only_an_instantaneous_decoding_refresh_is_a_key_frame() {
+        let rig = Rig::new(Codec::H264, 8);
+        // Delimiter and intra slice, no IDR: the parser does not mark it as a delta unit.
+        rig.push_data(Some(200), BufferFlags::empty(), &[0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x61, 0x88]);
+        rig.push_data(Some(240), BufferFlags::empty(), &[0, 0, 0, 1, 9, 0x10, 0, 0, 1, 0x65, 0x88]);
+        rig.push_data(Some(280), BufferFlags::DELTA_UNIT, &[0, 0, 0, 1, 9, 0x30, 0, 0, 1, 0x41, 0x9a]);
+        let keys: Vec<bool> = rig.units().into_iter().map(|(_, key)| key).collect();
+        assert_eq!(keys, [false, true, false]);
+    }
+
+    #[test]
+    fn a_unit_bears_the_driver_s_time() {
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push(Some(101), BufferFlags::empty());
+        rig.push(Some(141), BufferFlags::DELTA_UNIT);
+        // 1 ms into the segment, 20 ms of base time, 5 ms between the clocks.
+        assert_eq!(rig.units(), [(26_000, true), (66_000, false)]);
+    }
+
+    #[test]
+    fn a_position_before_the_segment_is_negative_running_time() {
+        gstreamer::init().unwrap();
+        let mut segment = FormattedSegment::<ClockTime>::new();
+        segment.set_start(ClockTime::from_mseconds(100));
+        assert_eq!(micros(&segment, ClockTime::from_mseconds(90), 0), Some(-10_000));
+    }
+
+    #[test]
+    fn a_unit_without_a_timestamp_is_dropped_and_counted_and_the_stream_goes_on() {
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push(Some(100), BufferFlags::empty());
+        rig.push(None, BufferFlags::DELTA_UNIT);
+        rig.push(Some(180), BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units().len(), 2);
+        assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    #[test]
+    fn nothing_leaves_a_finished_session() {
+        let rig = Rig::new(Codec::H264, 8);
+        rig.push(Some(100), BufferFlags::empty());
+        rig.activity.finish();
+        rig.push(Some(140), BufferFlags::empty());
+        assert_eq!(rig.units().len(), 1);
+        assert_eq!(rig.activity.dropped(), 0);
+    }
+
+    #[test]
+    fn after_a_lost_picture_nothing_that_refers_to_it_goes_out_and_a_key_frame_is_asked_for_once() {
+        let rig = Rig::new(Codec::H264, 1);
+        rig.push(Some(100), BufferFlags::empty());
+        rig.push(Some(140), BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units().len(), 1);
+        rig.push(Some(180), BufferFlags::DELTA_UNIT);
+        assert_eq!(rig.units(), []);
+        rig.push(Some(220), BufferFlags::empty());
+        assert_eq!(rig.units(), [(145_000, true)]);
+        assert_eq!(rig.activity.dropped(), 2);
+    }
+
+    #[test]
+    fn lost_audio_takes_nothing_with_it() {
+        let rig = Rig::new(Codec::Aac, 1);
+        for at in [100, 120] {
+            rig.push(Some(at), BufferFlags::empty());
+        }
+        assert_eq!(rig.units().len(), 1);
+        rig.push(Some(140), BufferFlags::empty());
+        assert_eq!(rig.units().len(), 1);
+        assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    /// Decoding times of pictures shown at these times, given in decoding order, all in ms.
+    fn decoded(order: &mut Order, shown: impl IntoIterator<Item = i64>) -> Vec<Option<i64>> {
+        shown.into_iter().map(|pts| order.decode(pts * 1000)).collect()
+    }
+
+    #[test]
+    fn pictures_in_the_order_of_showing_are_decoded_when_they_are_shown() {
+        let mut order = Order::default();
+        assert_eq!(decoded(&mut order, [0, 40, 80]), [Some(0), Some(40_000), Some(80_000)]);
+    }
+
+    #[test]
+    fn with_b_frames_decoding_times_rise_and_none_is_after_its_showing() {
+        let mut order = Order::default();
+        // A pyramid: P, B that the others refer to, b, b.
+        let group = |at: i64| [at + 160, at + 80, at + 40, at + 120];
+        let first = decoded(&mut order, [0].into_iter().chain(group(0)));
+        assert_eq!(first[..3], [Some(0), Some(160_000), None]);
+        let shown: Vec<i64> = (1..20).flat_map(|round| group(160 * round)).collect();
+        let later: Vec<i64> = decoded(&mut order, shown.iter().copied()).into_iter().flatten().collect();
+        assert_eq!(later.len(), shown.len(), "nothing is lost once the lead is known");
+        assert!(later.is_sorted_by(|earlier, later| earlier < later));
+        assert!(later.iter().zip(&shown).all(|(dts, pts)| (0..=200_000).contains(&(pts * 1000 - dts))));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_starts_the_order_anew() {
+        let mut order = Order::default();
+        assert_eq!(decoded(&mut order, [100_000, 20, 60]), [Some(100_000_000), Some(20_000), Some(60_000)]);
+    }
+}

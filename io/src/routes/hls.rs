@@ -1,0 +1,114 @@
+//! Live HLS of our own feeds: `/live/{endpoint}/index.m3u8` is the first slot, `/live/{endpoint}/{slot}/index.m3u8` any, counted
+//! from 1, `/live/{channel}/index.m3u8` a channel.
+//!
+//! Whoever asks for `index.m3u8` is a viewer, is held until there is something to watch, and gets a token: its player asks for
+//! everything else with that, on however many connections. mpv asks for it twice, so that the former of two of one client
+//! counts only once its player goes on with it.
+//!
+//! A player that was paused longer than it is waited for asks for its media playlist with a token that nobody is known by any
+//! more. Nothing else can be had from it: ffmpeg ends at an error, VLC and hls.js repeat the same address, none of them asks for
+//! `index.m3u8` again. So it joins anew and keeps its token; the same brings players back after this server was restarted.
+//! A segment is refused with 410 then: ffmpeg, VLC and hls.js go on with their playlist, and an answer would be seen by
+//! somebody who is not counted.
+
+use holdfast_core::input::{FeedId, Input, Token, ViewerId};
+
+use super::{live, not_allowed};
+use crate::hls::{self, File, Hex};
+use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
+use crate::server::{Call, Fetch, Joining, Server};
+
+/// Answers a request for a file of a feed.
+pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str, Option<&str>), file: File) {
+    let Some(feed) = live::enter(call, request, name, slot) else { return };
+    let token = request.query_value("v").and_then(|token| Hex::parse(&token));
+    match (request.method, file) {
+        (Method::Get | Method::Head, File::Segment(number)) => segment(call, request.method, feed, token, number),
+        (Method::Get, File::Index) => call.join_to_poll(feed, Joining::ForIndex),
+        (Method::Get, File::Media) => media(call, feed, token),
+        // Nobody is counted for looking.
+        (Method::Head, _) => call.answer(playlist(Body::Stream)),
+        (Method::Options, _) => {
+            let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
+            call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
+        }
+        _ => call.answer(not_allowed("GET, HEAD, OPTIONS")),
+    }
+}
+
+fn media(call: &mut Call<'_>, feed: FeedId, token: Option<Token>) {
+    let Some(token) = token else { return call.answer(no_token()) };
+    match call.server.edge().feeds().known(token) {
+        Some((viewer, own)) if own == feed => {
+            call.begins(viewer);
+            call.ask(|request| Input::Playlist { request, viewer });
+        }
+        Some(_) => call.answer(no_token()),
+        None => call.join_to_poll(feed, Joining::Again(token)),
+    }
+}
+
+fn segment(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Token>, number: u64) {
+    let feeds = call.server.edge().feeds();
+    let Some((viewer, _)) = token.and_then(|token| feeds.known(token)).filter(|(_, own)| *own == feed) else {
+        return call.answer(not_watching());
+    };
+    let first = call.server.settings().epoch;
+    let Some(segment) = number.checked_sub(first).and_then(|sequence| feeds.segment(feed, sequence)) else {
+        return call.answer(no_segment());
+    };
+    let length = segment.end.saturating_sub(segment.at);
+    // Ranges are left aside, as RFC 9110 §14.2 allows: players ask for `bytes=0-` of what they want whole.
+    let answer = Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
+        .header(ACCEPT_RANGES, FieldValue::from_static("none"))
+        .header(CACHE_CONTROL, FieldValue::from_static("max-age=30, immutable"))
+        .body(Body::Sized(length));
+    match method {
+        Method::Head => call.answer(answer),
+        _ => {
+            call.tell(Input::Polled { viewer, bytes: length });
+            call.send(answer, Fetch { feed, at: segment.at, end: segment.end });
+        }
+    }
+}
+
+/// What a viewer gets that polls from now on.
+pub(crate) fn index(server: &Server, feed: FeedId, token: Token) -> Response {
+    let bandwidth = hls::bandwidth(server.edge().feeds().segments(feed));
+    playlist(Body::Full(hls::multivariant(token, bandwidth).into()))
+}
+
+/// A viewer's playlist as it is now. Numbers are counted from when the server started, in seconds: after a restart they go on
+/// further up, for whoever comes back.
+pub(crate) fn current(server: &Server, viewer: ViewerId) -> Response {
+    match server.edge().feeds().playlist(viewer) {
+        Some((token, list)) => playlist(Body::Full(hls::media(token, list, server.settings().epoch).into())),
+        None => not_watching(),
+    }
+}
+
+fn playlist(body: Body) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static("application/vnd.apple.mpegurl"))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-cache, no-store"))
+        .body(body)
+}
+
+fn no_token() -> Response {
+    let detail =
+        "this address lacks the token that it was given out with, or has that of another stream; begin with index.m3u8";
+    Response::problem(Status::NOT_FOUND, "no-token", "Not Found", detail)
+}
+
+fn not_watching() -> Response {
+    let detail =
+        "whoever this address was given out to has not asked for anything for too long; ask for the playlist first";
+    Response::problem(Status::GONE, "not-watching", "Gone", detail)
+}
+
+fn no_segment() -> Response {
+    let detail = "this segment is not kept any more, or not there yet; the playlist says which are";
+    Response::problem(Status::NOT_FOUND, "no-segment", "Not Found", detail)
+}
