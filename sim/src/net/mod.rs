@@ -86,7 +86,7 @@ pub struct Stage {
 impl Stage {
     fn new(seed: u64) -> Self {
         let ms = Duration::from_millis;
-        let mut sim = Builder::new()
+        let sim = Builder::new()
             .rng_seed(seed)
             .epoch(SystemTime::UNIX_EPOCH)
             .simulation_duration(Duration::from_secs(3600))
