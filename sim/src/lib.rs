@@ -113,8 +113,10 @@ impl std::error::Error for Failure {}
 
 /// Every scenario.
 pub fn scenarios() -> &'static [Scenario] {
-    static ALL: LazyLock<Vec<Scenario>> =
-        LazyLock::new(|| [world::SCENARIOS, world::PULL_SCENARIOS, world::EDGES_SCENARIOS, net::SCENARIOS].concat());
+    static ALL: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
+        [world::SCENARIOS, world::PULL_SCENARIOS, world::EDGES_SCENARIOS, net::SCENARIOS, net::PULLED_SCENARIOS]
+            .concat()
+    });
     &ALL
 }
 

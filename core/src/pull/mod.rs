@@ -6,13 +6,14 @@
 
 mod channel;
 mod round;
+mod state;
 #[cfg(test)]
 mod tests;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-pub use channel::{ChannelCounts, ChannelState, Phase};
+pub use state::{ChannelCounts, ChannelState, Phase};
 
 use crate::config::Config;
 use crate::id::Table;

@@ -16,7 +16,7 @@ use holdfast_core::config::Config;
 use holdfast_core::input::{EndReason, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, Server, Settings};
+use holdfast_io::server::{Action, ConnId, ConnectError, LinkId, Server, Settings, Target, Transmit};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -24,7 +24,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};
 use turmoil::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use turmoil::net::{TcpListener, UdpSocket};
+use turmoil::net::{TcpListener, TcpStream, UdpSocket};
 
 use super::{Shared, now};
 
@@ -93,7 +93,7 @@ pub fn mark(session: SessionId) -> [u8; 4] {
 
 pub struct Edge {
     pub server: RefCell<Server>,
-    sockets: RefCell<BTreeMap<ConnId, Rc<Socket>>>,
+    sockets: RefCell<BTreeMap<Line, Rc<Socket>>>,
     sessions: RefCell<BTreeMap<SessionId, Session>>,
     /// What is in the jitter buffers.
     late: RefCell<VecDeque<(Time, Unit)>>,
@@ -101,6 +101,13 @@ pub struct Edge {
     changed: Notify,
     dice: RefCell<SmallRng>,
     shared: Rc<Shared>,
+}
+
+/// A connection to the edge, or one of its own to an origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Line {
+    Client(ConnId),
+    Link(LinkId),
 }
 
 /// One connection's socket.
@@ -119,7 +126,13 @@ struct Session {
 }
 
 /// Serves until the simulation ends.
-pub async fn serve(shared: Rc<Shared>, config: Config, settings: Settings, seed: u64) -> io::Result<()> {
+pub async fn serve(
+    shared: Rc<Shared>,
+    name: &'static str,
+    config: Config,
+    settings: Settings,
+    seed: u64,
+) -> io::Result<()> {
     let mut entropy = SmallRng::seed_from_u64(seed ^ 1);
     let server = Server::new(config, settings, Box::new(move || entropy.random()));
     let listener = TcpListener::bind(("0.0.0.0", HTTP)).await?;
@@ -133,7 +146,7 @@ pub async fn serve(shared: Rc<Shared>, config: Config, settings: Settings, seed:
         dice: RefCell::new(SmallRng::seed_from_u64(seed ^ 2)),
         shared: shared.clone(),
     });
-    *shared.edge.borrow_mut() = Some(edge.clone());
+    shared.edges.borrow_mut().insert(name, edge.clone());
     spawn_local(edge.clone().serve_deadlines());
     spawn_local(edge.clone().hear());
     loop {
@@ -148,23 +161,23 @@ pub async fn serve(shared: Rc<Shared>, config: Config, settings: Settings, seed:
         };
         let Some(id) = edge.server.borrow_mut().accepted(now(), peer) else { continue };
         let socket = Rc::new(Socket::default());
-        edge.sockets.borrow_mut().insert(id, socket.clone());
-        let (read, write) = stream.into_split();
-        spawn_local(edge.clone().read(id, socket.clone(), read));
-        spawn_local(edge.clone().write(id, socket, write));
+        edge.sockets.borrow_mut().insert(Line::Client(id), socket.clone());
+        edge.carry(Line::Client(id), socket, stream);
         edge.act();
     }
 }
 
 impl Edge {
     /// Does what the server asks for.
-    fn act(&self) {
+    fn act(self: &Rc<Self>) {
         loop {
             let action = self.server.borrow_mut().poll();
             match action {
-                Some(Action::Write(id)) => self.transmit(id),
-                Some(Action::Close(id)) => self.close(id),
-                Some(Action::Connect(..) | Action::WriteLink(_) | Action::CloseLink(_)) => {}
+                Some(Action::Write(id)) => self.transmit(Line::Client(id)),
+                Some(Action::Close(id)) => self.close(Line::Client(id)),
+                Some(Action::Connect(id, target)) => self.connect(id, target),
+                Some(Action::WriteLink(id)) => self.transmit(Line::Link(id)),
+                Some(Action::CloseLink(id)) => self.close(Line::Link(id)),
                 Some(Action::Media(command)) => self.command(command),
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,
@@ -173,7 +186,39 @@ impl Edge {
         self.changed.notify_one();
     }
 
-    fn close(&self, id: ConnId) {
+    /// Connects to an origin, for as long as the server waits for it.
+    fn connect(self: &Rc<Self>, id: LinkId, target: Target) {
+        let (edge, socket) = (self.clone(), Rc::new(Socket::default()));
+        self.sockets.borrow_mut().insert(Line::Link(id), socket.clone());
+        spawn_local(async move {
+            let connected = tokio::select! {
+                biased;
+                () = socket.stop_reading.notified() => return,
+                connected = TcpStream::connect((target.host.as_str(), target.port)) => connected,
+            };
+            let peer = connected.as_ref().ok().and_then(|stream| stream.peer_addr().ok());
+            match (connected, peer) {
+                (Ok(stream), Some(peer)) => {
+                    edge.carry(Line::Link(id), socket, stream);
+                    edge.server.borrow_mut().link_connected(now(), id, peer);
+                }
+                (failed, _) => {
+                    let why = failed.err().map_or_else(|| String::from("no peer"), |error| error.to_string());
+                    edge.close(Line::Link(id));
+                    edge.server.borrow_mut().link_failed(now(), id, ConnectError::Other(why));
+                }
+            }
+            edge.act();
+        });
+    }
+
+    fn carry(self: &Rc<Self>, line: Line, socket: Rc<Socket>, stream: TcpStream) {
+        let (read, write) = stream.into_split();
+        spawn_local(self.clone().read(line, socket.clone(), read));
+        spawn_local(self.clone().write(line, socket, write));
+    }
+
+    fn close(&self, id: Line) {
         if let Some(socket) = self.sockets.borrow_mut().remove(&id) {
             socket.closing.set(true);
             socket.stop_reading.notify_one();
@@ -183,16 +228,19 @@ impl Edge {
     }
 
     /// The kernel says that a socket is gone.
-    fn lost(&self, id: ConnId) {
-        if self.sockets.borrow().contains_key(&id) {
-            self.server.borrow_mut().closed(now(), id);
-            self.close(id);
+    fn lost(self: &Rc<Self>, line: Line) {
+        if self.sockets.borrow().contains_key(&line) {
+            match line {
+                Line::Client(id) => self.server.borrow_mut().closed(now(), id),
+                Line::Link(id) => self.server.borrow_mut().link_closed(now(), id),
+            }
+            self.close(line);
             self.act();
         }
     }
 
-    fn transmit(&self, id: ConnId) {
-        let Some(socket) = self.sockets.borrow().get(&id).cloned() else { return };
+    fn transmit(&self, line: Line) {
+        let Some(socket) = self.sockets.borrow().get(&line).cloned() else { return };
         let mut out = socket.out.borrow_mut();
         let mut dice = self.dice.borrow_mut();
         let mut write = |pieces: &[io::IoSlice<'_>]| {
@@ -206,11 +254,22 @@ impl Edge {
             out.extend(pieces.iter().flat_map(|piece| piece.iter()).take(taken));
             Ok(taken)
         };
-        let _ = self.server.borrow_mut().transmit(now(), id, &mut write);
+        // A socket whose peer is gone says so to whoever reads it.
+        let _: io::Result<Transmit> = match line {
+            Line::Client(id) => self.server.borrow_mut().transmit(now(), id, &mut write),
+            Line::Link(id) => self.server.borrow_mut().link_transmit(now(), id, &mut write),
+        };
         socket.filled.notify_one();
     }
 
-    async fn read(self: Rc<Self>, id: ConnId, socket: Rc<Socket>, mut half: OwnedReadHalf) {
+    fn wants_read(&self, line: Line) -> bool {
+        match line {
+            Line::Client(id) => self.server.borrow().wants_read(id),
+            Line::Link(id) => self.server.borrow().link_wants_read(id),
+        }
+    }
+
+    async fn read(self: Rc<Self>, line: Line, socket: Rc<Socket>, mut half: OwnedReadHalf) {
         let mut buffer = [0; 4096];
         loop {
             if socket.closing.get() {
@@ -218,7 +277,7 @@ impl Edge {
                 let _ = timeout(LINGER, discard).await;
                 return;
             }
-            if !self.server.borrow().wants_read(id) {
+            if !self.wants_read(line) {
                 sleep(Duration::from_millis(2)).await;
                 continue;
             }
@@ -229,7 +288,10 @@ impl Edge {
             };
             match read {
                 Ok(0) => {
-                    self.server.borrow_mut().eof(now(), id);
+                    match line {
+                        Line::Client(id) => self.server.borrow_mut().eof(now(), id),
+                        Line::Link(id) => self.server.borrow_mut().link_eof(now(), id),
+                    }
                     self.act();
                     if half.peer_addr().is_ok_and(|peer| self.shared.gone.borrow().contains(&peer)) {
                         sleep(ROUND_TRIP).await;
@@ -242,17 +304,20 @@ impl Edge {
                     while !rest.is_empty() {
                         let cut = self.dice.borrow_mut().random_range(1..=rest.len());
                         let (piece, more) = rest.split_at(cut);
-                        self.server.borrow_mut().received(now(), id, piece);
+                        match line {
+                            Line::Client(id) => self.server.borrow_mut().received(now(), id, piece),
+                            Line::Link(id) => self.server.borrow_mut().link_received(now(), id, piece),
+                        }
                         self.act();
                         rest = more;
                     }
                 }
-                Err(_) => return self.lost(id),
+                Err(_) => return self.lost(line),
             }
         }
     }
 
-    async fn write(self: Rc<Self>, id: ConnId, socket: Rc<Socket>, mut half: OwnedWriteHalf) {
+    async fn write(self: Rc<Self>, line: Line, socket: Rc<Socket>, mut half: OwnedWriteHalf) {
         loop {
             let most = self.dice.borrow_mut().random_range(1..=4096);
             let piece: Vec<u8> = {
@@ -282,9 +347,9 @@ impl Edge {
                 },
             };
             if written.is_err() {
-                return self.lost(id);
+                return self.lost(line);
             }
-            self.transmit(id);
+            self.transmit(line);
             self.act();
         }
     }
@@ -320,7 +385,7 @@ impl Edge {
         }
     }
 
-    fn packet(&self, kind: Kind, id: SessionId, from: SocketAddr) {
+    fn packet(self: &Rc<Self>, kind: Kind, id: SessionId, from: SocketAddr) {
         let now = now();
         let mut sessions = self.sessions.borrow_mut();
         let Some(session) = sessions.get_mut(&id) else { return };
@@ -354,7 +419,7 @@ impl Edge {
         self.changed.notify_one();
     }
 
-    fn command(&self, command: MediaCommand) {
+    fn command(self: &Rc<Self>, command: MediaCommand) {
         let event = match command {
             MediaCommand::Start { session, activity, .. } => {
                 self.sessions.borrow_mut().insert(session, Session { activity, peer: None });
@@ -378,7 +443,7 @@ impl Edge {
             | MediaCommand::Open { .. }
             | MediaCommand::Close { .. } => None,
         };
-        let (Some((delay, event)), Some(edge)) = (event, self.shared.edge.borrow().clone()) else { return };
+        let (Some((delay, event)), edge) = (event, self.clone()) else { return };
         spawn_local(async move {
             sleep(delay).await;
             edge.server.borrow_mut().media(now(), event);

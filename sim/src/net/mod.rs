@@ -1,7 +1,9 @@
 //! The whole server over a simulated network: sockets that block, vanish and come late, with real bytes on them.
 
 mod edge;
+mod origin;
 mod peer;
+mod pulled;
 mod scenarios;
 
 use std::cell::RefCell;
@@ -24,7 +26,9 @@ use tokio::sync::Notify;
 use turmoil::{Builder, Sim};
 
 use edge::Edge;
+use origin::Origin;
 use peer::{Peer, Post, Watch};
+pub(crate) use pulled::SCENARIOS as PULLED_SCENARIOS;
 pub(crate) use scenarios::SCENARIOS;
 
 use crate::world::oracle::Broken;
@@ -44,7 +48,9 @@ fn now_ms() -> u64 {
 #[derive(Default)]
 pub struct Shared {
     lines: RefCell<Vec<String>>,
-    edge: RefCell<Option<Rc<Edge>>>,
+    /// By the name of the host.
+    edges: RefCell<BTreeMap<&'static str, Rc<Edge>>>,
+    origins: RefCell<BTreeMap<&'static str, Origin>>,
     /// The program is told to end.
     drain: Notify,
     posts: RefCell<Vec<Post>>,
@@ -59,6 +65,10 @@ pub struct Shared {
 }
 
 impl Shared {
+    fn edge(&self, name: &str) -> Option<Rc<Edge>> {
+        self.edges.borrow().get(name).cloned()
+    }
+
     fn say(&self, who: &str, what: fmt::Arguments<'_>) {
         self.lines.borrow_mut().push(format!("{:?} {who}: {what}", now()));
     }
@@ -80,7 +90,7 @@ pub struct Stage {
 impl Stage {
     fn new(seed: u64) -> Self {
         let ms = Duration::from_millis;
-        let mut sim = Builder::new()
+        let sim = Builder::new()
             .rng_seed(seed)
             .epoch(SystemTime::UNIX_EPOCH)
             .simulation_duration(Duration::from_secs(3600))
@@ -92,16 +102,26 @@ impl Stage {
             .fail_rate(0.0)
             .build();
         let shared = Rc::new(Shared::default());
-        let edge = shared.clone();
-        sim.host("edge", move || {
-            let endpoint = Endpoint { tokens: vec!["secret".into()], ..Endpoint::default() };
-            let live = Live { buffer: 256 << 10, idle: Duration::from_secs(20), ..Live::default() };
-            let config = Config { endpoints: vec![endpoint], live, ..Config::default() };
-            let settings = Settings { journal: true, ..Settings::default() };
-            let serve = edge::serve(edge.clone(), config, settings, seed);
+        Stage { sim, shared, acts: Vec::new(), seed, dice: SmallRng::seed_from_u64(seed), elapsed: 0 }
+    }
+
+    /// An edge that publishers come to.
+    fn publishing(&mut self) {
+        let endpoint = Endpoint { tokens: vec!["secret".into()], ..Endpoint::default() };
+        let live = Live { buffer: 256 << 10, idle: Duration::from_secs(20), ..Live::default() };
+        let config = Config { endpoints: vec![endpoint], live, ..Config::default() };
+        self.edge("edge", config, Settings { journal: true, ..Settings::default() });
+    }
+
+    /// An edge on a host of its own.
+    fn edge(&mut self, name: &'static str, config: Config, settings: Settings) {
+        let shared = self.shared.clone();
+        let seed =
+            name.bytes().skip(4).fold(self.seed, |seed, byte| seed.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        self.sim.host(name, move || {
+            let serve = edge::serve(shared.clone(), name, config.clone(), settings.clone(), seed);
             async move { Ok(serve.await?) }
         });
-        Stage { sim, shared, acts: Vec::new(), seed, dice: SmallRng::seed_from_u64(seed), elapsed: 0 }
     }
 
     /// A host that does this; an error on its sockets ends it, and is only written down.
@@ -171,8 +191,7 @@ impl Stage {
 
     /// How many sessions of the endpoint ended for this reason.
     fn ended(&self, reason: EndReason) -> u64 {
-        let edge = self.shared.edge.borrow();
-        let Some(edge) = edge.as_ref() else { return 0 };
+        let Some(edge) = self.shared.edge("edge") else { return 0 };
         let server = edge.server.borrow();
         let place = EndReason::ALL.iter().position(|each| *each == reason).unwrap_or(0);
         server.edge().publish().endpoints().map(|endpoint| endpoint.counts.ended[place]).sum()
@@ -180,8 +199,7 @@ impl Stage {
 
     /// What is left: sessions, POSTs without an answer, armed deadlines of the publish room.
     fn left(&self) -> (usize, usize, usize) {
-        let edge = self.shared.edge.borrow();
-        let Some(edge) = edge.as_ref() else { return (0, 0, 0) };
+        let Some(edge) = self.shared.edge("edge") else { return (0, 0, 0) };
         let server = edge.server.borrow();
         let publish = server.edge().publish();
         (publish.session_count(), publish.unanswered(), publish.timer_count())
@@ -192,17 +210,19 @@ impl Stage {
         let mut digest = Digest::default();
         let lines = self.shared.lines.borrow();
         lines.iter().for_each(|line| digest.update(line.as_bytes()));
-        let edge = self.shared.edge.borrow();
         let broken = |what: String| Broken { id: "journal", what };
-        let edge = edge.as_ref().ok_or_else(|| broken("the edge never came up".into()))?;
-        let server = edge.server.borrow();
-        let (journal, own) = (server.recorded().journal().unwrap_or_default(), server.recorded().digest());
-        let again = journal::replay(&journal, |_| ()).map_err(|fault| broken(fault.to_string()))?;
-        if Some(again) != own {
-            return Err(broken(format!("replayed to {again}, but the run was {own:?}")));
+        let mut events = 0;
+        for edge in self.shared.edges.borrow().values() {
+            let server = edge.server.borrow();
+            let (journal, own) = (server.recorded().journal().unwrap_or_default(), server.recorded().digest());
+            let again = journal::replay(&journal, |_| ()).map_err(|fault| broken(fault.to_string()))?;
+            if Some(again) != own {
+                return Err(broken(format!("replayed to {again}, but the run was {own:?}")));
+            }
+            digest.update(&again.value().to_le_bytes());
+            events += server.recorded().calls();
         }
-        digest.update(&again.value().to_le_bytes());
-        let (events, simulated) = (server.recorded().calls(), Duration::from_millis(self.elapsed));
+        let simulated = Duration::from_millis(self.elapsed);
         Ok(Report { hash: digest.value(), figures, events, simulated, witness: Witness::default() })
     }
 }
@@ -222,7 +242,7 @@ fn play(script: Script, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repo
     }
     let shared = stage.shared.clone();
     let closed = played.and_then(|()| stage.close(figures));
-    // The edge and what it writes down hold one another.
-    shared.edge.borrow_mut().take();
+    // The edges and what they write down hold one another.
+    shared.edges.borrow_mut().clear();
     closed.map_err(|broken| (now, broken))
 }

@@ -60,6 +60,8 @@ pub struct Watch {
     /// Whose media it was, in order.
     pub sessions: Vec<SessionId>,
     pub last: u64,
+    /// The longest time in which nothing came, after the first.
+    pub gap: u64,
     pub ended: Option<u64>,
     counters: BTreeMap<u16, u8>,
     rest: Vec<u8>,
@@ -67,6 +69,7 @@ pub struct Watch {
 
 impl Watch {
     fn take(&mut self, data: &[u8], known: &[SessionId]) {
+        self.gap = if self.packets > 0 { self.gap.max(now_ms() - self.last) } else { 0 };
         self.last = now_ms();
         self.rest.extend_from_slice(data);
         let whole = self.rest.len() / 188 * 188;
@@ -282,8 +285,13 @@ impl Peer {
 
     /// Watches until the stream ends; takes nothing any more from `stops` ms after the start on.
     pub async fn watch(&self, stops: Option<u64>) -> io::Result<()> {
-        let mut stream = TcpStream::connect(("edge", HTTP)).await?;
-        self.send(&mut stream, "GET /live/live.ts HTTP/1.1\r\nHost: edge\r\n\r\n").await?;
+        self.watch_at("edge", "live", stops).await
+    }
+
+    /// The same of any stream of any edge.
+    pub async fn watch_at(&self, edge: &str, name: &str, stops: Option<u64>) -> io::Result<()> {
+        let mut stream = TcpStream::connect((edge, HTTP)).await?;
+        self.send(&mut stream, &format!("GET /live/{name}.ts HTTP/1.1\r\nHost: {edge}\r\n\r\n")).await?;
         let mut data = Vec::new();
         let mut in_body = false;
         self.shared.watches.borrow_mut().entry(self.name).or_default();
@@ -295,7 +303,8 @@ impl Peer {
                 return Ok(());
             }
             let read = stream.read_buf(&mut data).await.unwrap_or(0);
-            let known: Vec<SessionId> = self.shared.posts.borrow().iter().filter_map(|post| post.session).collect();
+            let mut known: Vec<SessionId> = self.shared.posts.borrow().iter().filter_map(|post| post.session).collect();
+            known.extend(self.shared.origins.borrow().values().map(|origin| origin.id));
             let mut watches = self.shared.watches.borrow_mut();
             let watch = watches.entry(self.name).or_default();
             if read == 0 {

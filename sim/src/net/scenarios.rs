@@ -10,7 +10,17 @@ use crate::{Figures, Scenario};
 
 macro_rules! scenario {
     ($name:literal, $script:ident, $shows:literal) => {
-        Scenario { name: $name, shows: $shows, play: |seed, trace| play($script, seed, trace) }
+        Scenario {
+            name: $name,
+            shows: $shows,
+            play: |seed, trace| {
+                let script = |stage: &mut Stage, figures: &mut Figures| {
+                    stage.publishing();
+                    $script(stage, figures)
+                };
+                play(script, seed, trace)
+            },
+        }
     };
 }
 
@@ -48,6 +58,7 @@ macro_rules! shows {
         }
     };
 }
+pub(super) use shows;
 
 const DEAD_AFTER: u64 = 2000;
 const POLL: u64 = 100;
@@ -446,8 +457,7 @@ fn stopped(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
     let leaves = stage.about(60_000, 1_000);
     stage.play(leaves)?;
     stage.saw("viewer", &["a"])?;
-    let viewers =
-        stage.shared.edge.borrow().as_ref().map_or(0, |edge| edge.server.borrow().edge().feeds().viewer_count());
+    let viewers = stage.shared.edge("edge").map_or(0, |edge| edge.server.borrow().edge().feeds().viewer_count());
     shows!(viewers == 1, "{viewers} viewers are there");
     figures.add("packets_before_it_stopped", stage.watch("stopped").packets);
     figures.add("viewer_packets", stage.watch("viewer").packets);
@@ -471,7 +481,7 @@ fn drain(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
     shows!(told, "A was not told");
     let watch = stage.watch("viewer");
     shows!(watch.ended.is_some() && watch.faults == 0, "the viewer's stream did not end well: {watch:?}");
-    let drained = stage.shared.edge.borrow().as_ref().is_some_and(|edge| edge.server.borrow().is_drained());
+    let drained = stage.shared.edge("edge").is_some_and(|edge| edge.server.borrow().is_drained());
     shows!(drained, "not everything has ended");
     figures.add("viewer_ended_after_ms", watch.ended.unwrap_or(ends).saturating_sub(ends));
     Ok(())
