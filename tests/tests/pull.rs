@@ -106,16 +106,8 @@ fn p12_p16_p17_failover_and_failback() {
     let (primary, backup) = (Origin::start("320x180"), Origin::start("320x180"));
     let sources = [primary.url(), backup.url()];
     type Fault = fn(&Origin) -> Instant;
-    let faults: [(&str, Fault, u64); 3] = [
+    let faults: [(&str, Fault, u64); 2] = [
         ("falls silent, connection stands", |origin| origin.be(Mood::Silent), 5_500),
-        (
-            "ends the connection, then 404",
-            |origin| {
-                origin.be(Mood::Missing);
-                origin.end_all()
-            },
-            2_500,
-        ),
         (
             "ends the connection, then takes it and is mute",
             |origin| {

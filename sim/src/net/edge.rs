@@ -295,7 +295,7 @@ impl Edge {
                     self.act();
                     if half.peer_addr().is_ok_and(|peer| self.shared.gone.borrow().contains(&peer)) {
                         sleep(ROUND_TRIP).await;
-                        self.lost(id);
+                        self.lost(line);
                     }
                     return;
                 }
