@@ -1,7 +1,8 @@
 //! What one input costs the core at 100, 10 000 and 100 000 sessions. It must not grow more than twofold.
 //!
-//! Each session is one slot of its own endpoint and does the same in every size: a chunk of media a second, a deadline each
-//! five seconds, a POST that is refused each ten, and each thirty its publisher leaves and another comes.
+//! Each session is one slot of its own endpoint and does the same in every size: a chunk of media a second, every other one
+//! with a key frame, a deadline each five seconds, a POST that is refused each ten, and each thirty its publisher leaves and
+//! another comes.
 //!
 //! *Warm*: nothing but the core runs. 100 sessions then stay in the innermost cache and 100 000 fit into none, which is most of
 //! what this column's growth shows. *Cold*: before each batch of inputs all caches are filled with something else, as moving
@@ -9,7 +10,7 @@
 //! sessions act in an order that has nothing to do with where they lie in memory.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
@@ -22,9 +23,11 @@ use holdfast_core::time::Time;
 const SIZES: [u32; 3] = [100, 10_000, 100_000];
 /// So many endpoints act in one batch.
 const BATCH: usize = 50;
-/// So many batches are measured; the slowest quarter of them does not count.
-const WARM_BATCHES: usize = 4_000;
-const COLD_BATCHES: usize = 200;
+/// So many batches are measured in a round.
+const WARM_BATCHES: usize = 1_000;
+const COLD_BATCHES: usize = 40;
+/// So many rounds; the sizes take turns, so that what else the machine does falls on all of them.
+const ROUNDS: usize = 9;
 /// As much as the outermost cache holds.
 const SWEEP: usize = 256 << 20;
 const SECOND: u64 = 1_000_000;
@@ -59,10 +62,8 @@ enum Turns {
 struct Stage {
     edge: Edge,
     peers: Peers,
-    /// The session at each endpoint.
-    sessions: Vec<SessionId>,
-    /// The feed of each endpoint's slot.
-    feeds: Vec<FeedId>,
+    /// The session at each endpoint and the feed of its slot.
+    holders: Vec<(SessionId, FeedId)>,
     /// The order in which endpoints act.
     order: Vec<u32>,
     turns: u64,
@@ -86,26 +87,14 @@ impl Stage {
                 order.swap(index, (state >> 33) as usize % (index + 1));
             }
         }
-        let sessions = Vec::with_capacity(size as usize);
-        let feeds = (0..size).filter_map(|endpoint| edge.feed_of(EndpointId(endpoint), 0)).collect();
+        let holders = Vec::with_capacity(size as usize);
         let (turns, requests, inputs, refused, granted, ticks) = (0, 0, 0, 0, 0, 0);
-        let mut stage = Stage {
-            edge,
-            peers: Peers::default(),
-            sessions,
-            feeds,
-            order,
-            turns,
-            requests,
-            inputs,
-            refused,
-            granted,
-            ticks,
-        };
+        let mut stage =
+            Stage { edge, peers: Peers::default(), holders, order, turns, requests, inputs, refused, granted, ticks };
         for endpoint in 0..size {
             stage.peers.now = u64::from(endpoint) * SECOND / u64::from(size);
             let session = stage.post(endpoint);
-            stage.sessions.extend(session);
+            stage.holders.extend(session.zip(stage.edge.feed_of(EndpointId(endpoint), 0)));
         }
         stage
     }
@@ -144,14 +133,14 @@ impl Stage {
             self.input(Input::Tick);
         }
         let endpoint = self.order[turn];
-        let session = self.sessions[endpoint as usize];
+        let (session, feed) = self.holders[endpoint as usize];
+        let phase = second + u64::from(endpoint);
         self.input(Input::Media {
-            feed: self.feeds[endpoint as usize],
+            feed,
             from: Writer::Session(session),
             data: Bytes::from_static(CHUNK),
-            random_access: Some(0),
+            random_access: phase.is_multiple_of(2).then_some(self.peers.now * 9 / 100),
         });
-        let phase = second + u64::from(endpoint);
         if phase.is_multiple_of(10) {
             self.post(endpoint);
         }
@@ -159,59 +148,86 @@ impl Stage {
             self.input(Input::End { session, reason: EndReason::Deleted });
             self.input(Input::Released { session });
             if let Some(session) = self.post(endpoint) {
-                self.sessions[endpoint as usize] = session;
+                self.holders[endpoint as usize].0 = session;
             }
         }
     }
 
-    /// ns an input, over many batches but for those in which the machine did something else.
-    fn run(&mut self, batches: usize, mut between: impl FnMut()) -> f64 {
-        let mut costs: Vec<(Duration, u64)> = Vec::with_capacity(batches);
-        for _ in 0..batches {
+    /// ns an input in each of so many batches.
+    fn run(&mut self, batches: usize, mut between: impl FnMut()) -> Vec<f64> {
+        let batch = |_| {
             between();
             let (from, start) = (self.inputs, Instant::now());
             (0..BATCH).for_each(|_| self.act());
-            costs.push((start.elapsed(), self.inputs - from));
-        }
-        costs.sort_unstable_by_key(|(took, inputs)| took.as_nanos() as u64 / inputs);
-        costs.truncate(batches * 3 / 4);
-        let took: Duration = costs.iter().map(|(took, _)| took).sum();
-        took.as_nanos() as f64 / costs.iter().map(|(_, inputs)| inputs).sum::<u64>() as f64
+            start.elapsed().as_nanos() as f64 / (self.inputs - from) as f64
+        };
+        (0..batches).map(batch).collect()
     }
 }
 
-/// ns an input at this size, warm and cold.
-fn cost(size: u32, turns: Turns, sweep: &mut [u8]) -> (f64, f64) {
-    let mut stage = Stage::new(size, turns);
-    // Every deadline has moved and every endpoint has changed its publisher before anything is measured.
-    while stage.turns < 31 * u64::from(size) {
-        stage.act();
+/// Batches at one size, ns an input.
+struct Costs {
+    size: u32,
+    in_order: Stage,
+    shuffled: Stage,
+    /// Warm, cold, and cold and shuffled.
+    costs: [Vec<f64>; 3],
+}
+
+impl Costs {
+    fn new(size: u32) -> Self {
+        let mut stages = [Turns::InOrder, Turns::Shuffled].map(|turns| Stage::new(size, turns));
+        for stage in &mut stages {
+            // Every deadline has moved and every endpoint has changed its publisher before anything is measured.
+            while stage.turns < 31 * u64::from(size) {
+                stage.act();
+            }
+        }
+        let [in_order, shuffled] = stages;
+        Costs { size, in_order, shuffled, costs: Default::default() }
     }
-    let warm = stage.run(WARM_BATCHES, || ());
-    let cold = stage.run(COLD_BATCHES, || {
-        sweep.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
-        black_box(&mut *sweep);
-    });
-    assert_eq!(stage.edge.publish().session_count(), size as usize, "every slot is held");
-    assert!(stage.refused > 0 && stage.granted > u64::from(size) && stage.ticks > 0, "the mix is what it says");
-    (warm, cold)
+
+    fn round(&mut self, sweep: &mut [u8]) {
+        let mut cool = || {
+            sweep.iter_mut().step_by(64).for_each(|byte| *byte = byte.wrapping_add(1));
+            black_box(&mut *sweep);
+        };
+        // What the others left in the caches is not this one's.
+        self.in_order.run(WARM_BATCHES, || ());
+        self.costs[0].extend(self.in_order.run(WARM_BATCHES, || ()));
+        self.costs[1].extend(self.in_order.run(COLD_BATCHES, &mut cool));
+        self.costs[2].extend(self.shuffled.run(COLD_BATCHES, &mut cool));
+    }
+
+    /// The medians.
+    fn medians(&mut self) -> [f64; 3] {
+        for stage in [&self.in_order, &self.shuffled] {
+            assert_eq!(stage.edge.publish().session_count(), self.size as usize, "every slot is held");
+            assert!(
+                stage.refused > 0 && stage.granted > u64::from(self.size) && stage.ticks > 0,
+                "the mix is as it says"
+            );
+        }
+        self.costs.each_mut().map(|costs| {
+            let middle = costs.len() / 2;
+            *costs.select_nth_unstable_by(middle, f64::total_cmp).1
+        })
+    }
 }
 
 fn main() {
+    let mut sweep = vec![1; SWEEP];
+    let mut sizes = SIZES.map(Costs::new);
+    for _ in 0..ROUNDS {
+        sizes.iter_mut().for_each(|costs| costs.round(&mut sweep));
+    }
     println!("| sessions | inputs/s warm | ns warm | growth | ns cold | growth | ns cold, shuffled | growth |");
     println!("|---|---|---|---|---|---|---|---|");
-    let mut sweep = vec![1; SWEEP];
-    let mut first = None;
-    for size in SIZES {
-        let (warm, cold) = cost(size, Turns::InOrder, &mut sweep);
-        let (_, shuffled) = cost(size, Turns::Shuffled, &mut sweep);
-        let (first_warm, first_cold, first_shuffled) = *first.get_or_insert((warm, cold, shuffled));
-        print!(
-            "| {size} | {:.0} | {warm:.0} | {:.1} | {cold:.0} | {:.1} ",
-            1e9 / warm,
-            warm / first_warm,
-            cold / first_cold
-        );
-        println!("| {shuffled:.0} | {:.1} |", shuffled / first_shuffled);
+    let first = sizes[0].medians();
+    for costs in &mut sizes {
+        let all = costs.medians();
+        print!("| {} | {:.0}", costs.size, 1e9 / all[0]);
+        all.iter().zip(first).for_each(|(ns, first)| print!(" | {ns:.0} | {:.1}", ns / first));
+        println!(" |");
     }
 }

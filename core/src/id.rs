@@ -83,7 +83,9 @@ pub struct Table<Kind, Row> {
     kind: PhantomData<fn() -> Kind>,
 }
 
+/// Begins with a line of cache: a row is not read through one more than it needs.
 #[derive(Debug)]
+#[repr(align(64))]
 struct Place<Row> {
     generation: u32,
     row: Option<Row>,

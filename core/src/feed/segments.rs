@@ -65,8 +65,9 @@ pub(super) enum Watched {
     No,
 }
 
-/// The segments of one feed.
+/// The segments of one feed, in two lines of cache.
 #[derive(Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Segments {
     closed: VecDeque<Segment>,
     open: Option<Open>,
