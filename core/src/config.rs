@@ -8,6 +8,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Time;
+
 /// What the core decides by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub struct Config {
@@ -17,6 +19,10 @@ pub struct Config {
     pub channels: Vec<Channel>,
     /// How live feeds are kept for their viewers.
     pub live: Live,
+    /// Who may play; with none everybody may, uncounted.
+    pub users: Vec<User>,
+    /// What happens when users want to play more than they may.
+    pub playback: Playback,
 }
 
 /// One channel, `/live/{name}.ts`: a stream that is pulled from origins when somebody wants it (spec: pull §1).
@@ -256,5 +262,105 @@ impl Hls {
 impl Default for Hls {
     fn default() -> Self {
         Hls { segment: Duration::from_secs(2), window: 6, viewer_timeout: None }
+    }
+}
+
+/// One user (spec: playback, settings).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    /// As [`Endpoint::name`].
+    pub name: String,
+    /// How many playbacks at once; 0 = any number.
+    pub max_connections: u32,
+    /// How many more.
+    pub soft_connections: u32,
+    /// Whether it may play at all.
+    pub enabled: bool,
+    /// From when on it may not play any more; `None` = never.
+    pub until: Option<Time>,
+}
+
+impl Default for User {
+    fn default() -> Self {
+        let name = String::from("user");
+        User { name, max_connections: 0, soft_connections: 0, enabled: true, until: None }
+    }
+}
+
+/// What happens when users want to play more than they may (spec: playback §3.3, §10).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Playback {
+    /// What is tried in this order when all places of a user are used; nothing = refused.
+    pub strategies: Vec<Strategy>,
+    /// How long a playback may wait for a place, or run without one; zero switches that off.
+    pub grace: Duration,
+    /// How long no grace is given to a user after one that was in vain.
+    pub grace_cooldown: Duration,
+    /// How long a player may not evict again whom it evicted; zero switches that off.
+    pub reentry_guard: Duration,
+    /// How many playbacks there may be; whatever they leave behind is cleaned up.
+    pub cleanup_capacity: usize,
+    /// How long a request waits for one of these.
+    pub permit_wait: Duration,
+    /// How many playbacks of a user there may be, counted or not.
+    pub sessions_per_user: usize,
+}
+
+impl Default for Playback {
+    fn default() -> Self {
+        Playback {
+            strategies: Vec::from([Strategy::GraceHold]),
+            grace: Duration::from_secs(2),
+            grace_cooldown: Duration::from_secs(4),
+            reentry_guard: Duration::from_secs(3),
+            cleanup_capacity: 4096,
+            permit_wait: Duration::from_secs(5),
+            sessions_per_user: 50,
+        }
+    }
+}
+
+/// What is tried when all places of a user are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Strategy {
+    /// The oldest playback from the same address ends.
+    EvictSameIpOldest,
+    /// The latest playback from the same address ends.
+    EvictSameIpLatest,
+    /// The oldest playback ends.
+    EvictOldest,
+    /// The latest playback ends.
+    EvictLatest,
+    /// It runs at once, and ends after `grace` if there is no place for it then.
+    GraceInstant,
+    /// It waits for a place for `grace`.
+    GraceHold,
+    /// It is refused.
+    Deny,
+}
+
+impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Strategy; 7] = [
+        Strategy::EvictSameIpOldest,
+        Strategy::EvictSameIpLatest,
+        Strategy::EvictOldest,
+        Strategy::EvictLatest,
+        Strategy::GraceInstant,
+        Strategy::GraceHold,
+        Strategy::Deny,
+    ];
+
+    /// The word for it in the configuration, status and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Strategy::EvictSameIpOldest => "evict_same_ip_oldest",
+            Strategy::EvictSameIpLatest => "evict_same_ip_latest",
+            Strategy::EvictOldest => "evict_oldest",
+            Strategy::EvictLatest => "evict_latest",
+            Strategy::GraceInstant => "grace_instant",
+            Strategy::GraceHold => "grace_hold",
+            Strategy::Deny => "deny",
+        }
     }
 }

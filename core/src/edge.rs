@@ -7,11 +7,13 @@
 //! ```
 
 use alloc::collections::VecDeque;
+use core::time::Duration;
 
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
-use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Token, Writer};
+use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, RequestId, Token, ViewerEnd, Writer};
 use crate::names::Names;
+use crate::playback::{Heard, Playbacks};
 use crate::publish::{self, Context, Denied, Head, Publish};
 use crate::pull::Pull;
 use crate::time::Time;
@@ -25,6 +27,7 @@ pub struct Edge {
     now: Time,
     publish: Publish,
     pull: Pull,
+    playback: Playbacks,
     feeds: Feeds,
     out: VecDeque<Output>,
 }
@@ -37,7 +40,8 @@ impl Edge {
         let pull = Pull::new(&config, || feeds.open());
         let endpoints = Names::new(&config.endpoints, endpoint_name);
         let channels = Names::new(&config.channels, channel_name);
-        Edge { endpoints, channels, config, now: Time::ZERO, publish, pull, feeds, out: VecDeque::new() }
+        let playback = Playbacks::new(&config);
+        Edge { endpoints, channels, config, now: Time::ZERO, publish, pull, playback, feeds, out: VecDeque::new() }
     }
 
     /// Takes in one input. Time never goes back: an earlier `now` counts as the latest one. What was due by now happens
@@ -45,9 +49,11 @@ impl Edge {
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         self.now = self.now.max(now);
         let now = self.now;
+        let mut told = self.out.len();
         let cx = &mut Context { now, env, feeds: &mut self.feeds, out: &mut self.out };
         self.publish.tick(cx);
         self.pull.tick(cx);
+        self.playback.tick(cx);
         cx.feeds.tick(now, cx.out);
         while let Some(feed) = cx.feeds.next_uncut() {
             match self.pull.channel_of(feed).and_then(|channel| self.pull.state(channel)?.kept) {
@@ -59,6 +65,7 @@ impl Edge {
             Input::Tick => {}
             Input::Offer { request, endpoint } => self.publish.offer(cx, request, endpoint),
             Input::Hangup { request } => {
+                self.playback.hangup(cx, request);
                 if !cx.feeds.hangup(request) && !self.pull.hangup(cx, request) {
                     self.publish.hangup(cx, request);
                 }
@@ -78,18 +85,21 @@ impl Edge {
             Input::Arrived { source } => self.pull.arrived(cx, source, false),
             Input::Lost { source, loss } => self.pull.lost(cx, source, loss),
             Input::Join { request, feed } => {
-                if let Some(channel) = self.pull.channel_of(feed) {
-                    self.pull.join(cx, request, channel);
-                } else if cx.feeds.join(now, request, feed, cx.out) == Start::KeyFrameWanted {
-                    self.publish.key_frame(cx, feed);
-                }
+                join(&mut self.pull, &mut self.publish, cx, request, feed);
             }
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
-            Input::Leave { viewer } => cx.feeds.leave(now, viewer),
+            Input::Leave { viewer } => {
+                cx.feeds.leave(now, viewer);
+                self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
+            }
             Input::Poll { request, viewer, token } => {
                 let token = token.unwrap_or_else(|| Token(cx.env.entropy()));
                 cx.feeds.poll(now, request, viewer, token, cx.out);
+                if !cx.feeds.is_there(viewer) {
+                    // Somebody is known by its token already.
+                    self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
+                }
             }
             Input::Playlist { request, viewer } => cx.feeds.ask_playlist(now, request, viewer, cx.out),
             Input::Polled { viewer, bytes } => cx.feeds.polled(now, viewer, bytes),
@@ -97,8 +107,25 @@ impl Edge {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);
                 cx.out.push_back(Output::Note(Note::Draining { sessions, viewers }));
+                self.playback.drain(cx);
                 self.pull.drain(cx);
                 cx.feeds.drain(now, cx.out);
+            }
+            Input::Play { request, viewing } => self.playback.ask(cx, request, viewing),
+            Input::Kick { playback, block } => self.playback.kick(cx, playback, Duration::from_micros(block)),
+        }
+        loop {
+            if let Some((request, item)) = self.playback.next_admitted() {
+                join(&mut self.pull, &mut self.publish, cx, request, item.feed());
+            } else if let Some(request) = self.playback.next_abandoned() {
+                let _ = cx.feeds.hangup(request) || self.pull.hangup(cx, request);
+            } else if let Some(output) = cx.out.get(told) {
+                told += 1;
+                if let Some(heard) = Heard::of(output) {
+                    self.playback.heard(cx, heard);
+                }
+            } else {
+                break;
             }
         }
     }
@@ -115,7 +142,8 @@ impl Edge {
 
     /// When to call again with [`Input::Tick`] if nothing else happens.
     pub fn deadline(&self) -> Option<Time> {
-        [self.publish.deadline(), self.pull.deadline(), self.feeds.deadline()].into_iter().flatten().min()
+        let rooms = [self.publish.deadline(), self.pull.deadline(), self.playback.deadline(), self.feeds.deadline()];
+        rooms.into_iter().flatten().min()
     }
 
     /// The configuration it decides by.
@@ -160,6 +188,11 @@ impl Edge {
         &self.pull
     }
 
+    /// The playback room, to look at.
+    pub fn playback(&self) -> &Playbacks {
+        &self.playback
+    }
+
     /// The live feeds, to look at and to write from.
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
@@ -168,6 +201,15 @@ impl Edge {
     /// The feed of an endpoint's slot (from 0).
     pub fn feed_of(&self, endpoint: EndpointId, slot: usize) -> Option<FeedId> {
         self.publish.endpoint(endpoint)?.feeds().get(slot).copied()
+    }
+}
+
+/// Connects a request with a feed, whoever fills it.
+fn join(pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, request: RequestId, feed: FeedId) {
+    if let Some(channel) = pull.channel_of(feed) {
+        pull.join(cx, request, channel);
+    } else if cx.feeds.join(cx.now, request, feed, cx.out) == Start::KeyFrameWanted {
+        publish.key_frame(cx, feed);
     }
 }
 

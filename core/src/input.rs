@@ -1,11 +1,14 @@
 //! What goes into the core and what comes out: the vocabulary between deciding and moving bytes.
 
 use alloc::string::String;
+use core::net::IpAddr;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::config::Strategy;
 use crate::id::Id;
+use crate::playback::{Item, Place};
 use crate::slots::Hold;
 use crate::time::Time;
 
@@ -17,6 +20,8 @@ pub enum FeedKind {}
 pub enum ViewerKind {}
 /// Marks ids of sources.
 pub enum SourceKind {}
+/// Marks ids of playbacks.
+pub enum PlaybackKind {}
 
 /// One WHIP session: one publisher from its POST to its end.
 pub type SessionId = Id<SessionKind>;
@@ -26,6 +31,9 @@ pub type FeedId = Id<FeedKind>;
 pub type ViewerId = Id<ViewerKind>;
 /// One attempt to pull a channel from one of its origins, from [`Output::Open`] to its end.
 pub type SourceId = Id<SourceKind>;
+
+/// One viewing by one user, whatever carries it.
+pub type PlaybackId = Id<PlaybackKind>;
 
 /// Who writes into a feed: at most one at a time, so that a superseded one never writes again.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -43,6 +51,30 @@ pub struct EndpointId(pub u32);
 /// A channel by its place in the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ChannelId(pub u32);
+
+/// A user by its place in the configuration.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct UserId(pub u32);
+
+/// What tells the players of a user apart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Client {
+    /// Its address; the one that a trusted proxy names, where there is one.
+    pub address: IpAddr,
+    /// A hash of what it calls itself (`User-Agent`).
+    pub agent: u64,
+}
+
+/// Who wants to play what.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct Viewing {
+    /// Whose places count.
+    pub user: UserId,
+    /// What is to be played.
+    pub item: Item,
+    /// By which player.
+    pub client: Client,
+}
 
 /// A request that waits for an answer. The server chose it; it is unique while the process runs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -163,6 +195,20 @@ pub enum Input {
         viewer: ViewerId,
         /// How many bytes of its feed that are.
         bytes: u64,
+    },
+    /// A user wants to play.
+    Play {
+        /// Answered by one [`Output::Joined`] or [`Output::Refuse`].
+        request: RequestId,
+        /// Who, what, and with which player.
+        viewing: Viewing,
+    },
+    /// An operator ends a playback.
+    Kick {
+        /// The playback.
+        playback: PlaybackId,
+        /// How long its player may not come back, in µs.
+        block: u64,
     },
 }
 
@@ -361,6 +407,16 @@ pub enum RefuseReason {
     NoSource,
     /// There is no such endpoint or feed.
     NotFound,
+    /// The user plays as much as it may.
+    UserLimit,
+    /// All that could be ended for it was ended by the same player a moment ago.
+    Suppressed,
+    /// The user may not play any more, or not yet again.
+    AccountExpired,
+    /// An operator ended it and does not let it come back yet.
+    Kicked,
+    /// More plays than can be cleaned up after.
+    Busy,
 }
 
 impl RefuseReason {
@@ -379,11 +435,16 @@ impl RefuseReason {
             RefuseReason::StartTimeout => "start-timeout",
             RefuseReason::NoSource => "no-source",
             RefuseReason::NotFound => "not-found",
+            RefuseReason::UserLimit => "user-limit",
+            RefuseReason::Suppressed => "suppressed",
+            RefuseReason::AccountExpired => "account-expired",
+            RefuseReason::Kicked => "kicked",
+            RefuseReason::Busy => "busy",
         }
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 12] = [
+    pub const ALL: [RefuseReason; 17] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -396,6 +457,11 @@ impl RefuseReason {
         RefuseReason::StartTimeout,
         RefuseReason::NoSource,
         RefuseReason::NotFound,
+        RefuseReason::UserLimit,
+        RefuseReason::Suppressed,
+        RefuseReason::AccountExpired,
+        RefuseReason::Kicked,
+        RefuseReason::Busy,
     ];
 }
 
@@ -414,6 +480,12 @@ pub enum ViewerEnd {
     NoSource,
     /// The program ends.
     Shutdown,
+    /// Another playback of its user took its place.
+    Evicted,
+    /// An operator ended it.
+    Kicked,
+    /// Its user plays as much as it may, and no place became free in time.
+    Limit,
 }
 
 impl ViewerEnd {
@@ -426,12 +498,24 @@ impl ViewerEnd {
             ViewerEnd::Ended => "ended",
             ViewerEnd::NoSource => "no-source",
             ViewerEnd::Shutdown => "shutdown",
+            ViewerEnd::Evicted => "evicted",
+            ViewerEnd::Kicked => "kicked",
+            ViewerEnd::Limit => "user-limit",
         }
     }
 
     /// Every reason.
-    pub const ALL: [ViewerEnd; 6] =
-        [ViewerEnd::Left, ViewerEnd::Slow, ViewerEnd::Idle, ViewerEnd::Ended, ViewerEnd::NoSource, ViewerEnd::Shutdown];
+    pub const ALL: [ViewerEnd; 9] = [
+        ViewerEnd::Left,
+        ViewerEnd::Slow,
+        ViewerEnd::Idle,
+        ViewerEnd::Ended,
+        ViewerEnd::NoSource,
+        ViewerEnd::Shutdown,
+        ViewerEnd::Evicted,
+        ViewerEnd::Kicked,
+        ViewerEnd::Limit,
+    ];
 }
 
 /// What became of a source that is of no more use.
@@ -676,6 +760,66 @@ pub enum Note {
     ChannelOff {
         /// The channel.
         channel: ChannelId,
+    },
+    /// A user's playback is seen.
+    PlaybackStarted {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// What is played.
+        item: Item,
+        /// Which of the user's places it uses.
+        place: Place,
+        /// How long it had been asked for, in µs.
+        waited: u64,
+    },
+    /// A playback that was seen is over.
+    PlaybackEnded {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// Why.
+        reason: ViewerEnd,
+        /// How long it was seen, in µs.
+        lasted: u64,
+    },
+    /// A user may not play.
+    PlaybackRefused {
+        /// The user.
+        user: UserId,
+        /// What was to be played.
+        item: Item,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// A playback that others could have ended has a place of its own.
+    PlaybackPromoted {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+    },
+    /// A playback ended for the sake of another one of its user.
+    PlaybackEvicted {
+        /// The user.
+        user: UserId,
+        /// The one that ends.
+        playback: PlaybackId,
+        /// For whose sake.
+        by: PlaybackId,
+        /// By which of the configured strategies.
+        rule: Strategy,
+    },
+    /// All places of a user are used; a playback waits for one, or runs without one, until its grace is over.
+    PlaybackGraced {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// By which of the configured strategies.
+        rule: Strategy,
     },
     /// An address sends more requests than it may.
     RateLimited {

@@ -9,6 +9,7 @@
 //! | [`slots`] | who holds a scarce place? |
 //! | [`publish`] | which publisher is let in, displaced, ended? |
 //! | [`pull`] | from which origin does a channel come, and what when it does not? |
+//! | [`playback`] | which viewer may play, and what becomes of the others? |
 //! | [`feed`] | what does a viewer get next, and when does it end? |
 //! | [`journal`] | what was the run, and does it repeat? |
 //! | [`config`] | what was configured? |
@@ -26,6 +27,7 @@ pub mod id;
 pub mod input;
 pub mod journal;
 mod names;
+pub mod playback;
 pub mod publish;
 pub mod pull;
 pub mod slots;

@@ -407,6 +407,11 @@ impl Feeds {
         started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
     }
 
+    /// Whether the viewer has not ended.
+    pub fn is_there(&self, id: ViewerId) -> bool {
+        self.viewers.get(id).is_some()
+    }
+
     /// How many viewers there are, over all feeds.
     pub fn viewer_count(&self) -> usize {
         self.viewers.len()
@@ -514,7 +519,8 @@ impl Feeds {
         }
     }
 
-    fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
+    /// Ends one viewer.
+    pub fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
         self.refuse_held(id, reason, out);
         let Some(viewer) = self.remove(now, id, reason) else { return };
         out.push_back(Output::ViewerEnd { viewer: id, reason });

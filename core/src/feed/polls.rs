@@ -215,6 +215,8 @@ impl Feeds {
         let reason = match end {
             ViewerEnd::Shutdown => RefuseReason::Draining,
             ViewerEnd::Ended | ViewerEnd::NoSource => RefuseReason::NoSource,
+            ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
+            ViewerEnd::Kicked => RefuseReason::Kicked,
             ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Idle => RefuseReason::StartTimeout,
         };
         let held: Vec<_> = self.holds.of(viewer.feed).filter(|(_, own)| *own == id).collect();
