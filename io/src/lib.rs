@@ -8,6 +8,8 @@
 //! | [`origin`] | where does a channel come from? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
+//! | `catalog` | what is there to play? |
+//! | [`users`] | who may log in, and from where? |
 //! | [`hls`] | what is in a playlist? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
 //! | [`ts`] | how do access units become MPEG-TS, and how do other people's streams become ours? |
@@ -15,6 +17,7 @@
 //! | [`gst`] | how does a WHIP session get its media? |
 //! | [`net`] | which socket is ready? |
 
+mod catalog;
 pub mod codec;
 pub mod hls;
 pub mod http;
@@ -25,6 +28,7 @@ pub mod routes;
 pub mod sdp;
 pub mod server;
 pub mod ts;
+pub mod users;
 
 #[cfg(feature = "gst")]
 pub mod gst;

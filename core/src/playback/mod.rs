@@ -17,8 +17,8 @@ use core::time::Duration;
 pub use item::Item;
 use memory::Memory;
 use strategy::Fallen;
-pub use user::Place;
 use user::User;
+pub use user::{Place, UserCounts};
 
 use crate::config::{Config, Playback as Settings};
 use crate::id::Table;
@@ -166,6 +166,11 @@ impl Playbacks {
         self.users.get(user.0 as usize).map_or(0, |user| user.used(place))
     }
 
+    /// What happened to a user's playbacks so far.
+    pub fn counts(&self, user: UserId) -> Option<&UserCounts> {
+        self.users.get(user.0 as usize).map(|user| &user.counts)
+    }
+
     /// A user's playbacks, counted or not.
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (PlaybackId, &Playback)> {
         let ids = self.users.get(user.0 as usize).into_iter().flat_map(|user| &user.playbacks);
@@ -214,6 +219,7 @@ impl Playbacks {
         if let Some((reason, freed)) = self.refusals.recall(cx.now, &player)
             && freed == user.freed
         {
+            user.counts.refused[reason as usize] += 1;
             return refuse(cx, request, reason);
         }
         if user.playbacks.len() >= self.settings.sessions_per_user {
@@ -266,6 +272,7 @@ impl Playbacks {
                 playback.state = State::Active;
                 self.viewers.insert(viewer, id);
                 let Viewing { user, item, .. } = playback.viewing;
+                self.users[user.0 as usize].counts.started += 1;
                 if let Some(place) = playback.place {
                     let waited = cx.now.since(playback.asked).as_micros() as u64;
                     cx.out.push_back(Output::Note(Note::PlaybackStarted { user, playback: id, item, place, waited }));
@@ -419,6 +426,7 @@ impl Playbacks {
         }
         if let Some(viewer) = playback.viewer {
             self.viewers.remove(&viewer);
+            self.users[user.0 as usize].counts.ended[reason as usize] += 1;
             let lasted = cx.now.since(playback.since).as_micros() as u64;
             cx.out.push_back(Output::Note(Note::PlaybackEnded { user, playback: id, reason, lasted }));
         }
@@ -480,6 +488,7 @@ impl Playbacks {
     fn deny(&mut self, cx: &mut Context<'_>, request: RequestId, viewing: &Viewing, reason: RefuseReason) {
         refuse(cx, request, reason);
         let (user, item) = (viewing.user, viewing.item);
+        self.users[user.0 as usize].counts.refused[reason as usize] += 1;
         if reason == RefuseReason::Draining {
             return;
         }

@@ -5,7 +5,7 @@ use alloc::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::config;
-use crate::input::PlaybackId;
+use crate::input::{PlaybackId, RefuseReason, ViewerEnd};
 use crate::time::Time;
 
 /// Which of its user's places a playback uses.
@@ -30,6 +30,17 @@ impl Place {
     }
 }
 
+/// What happened to a user's playbacks so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserCounts {
+    /// That were seen.
+    pub started: u64,
+    /// That were refused, by [`RefuseReason`].
+    pub refused: [u64; RefuseReason::ALL.len()],
+    /// That were seen and ended, by [`ViewerEnd`].
+    pub ended: [u64; ViewerEnd::ALL.len()],
+}
+
 /// One user's places and whoever uses them or waits for one.
 #[derive(Debug, Default)]
 pub(super) struct User {
@@ -44,6 +55,7 @@ pub(super) struct User {
     pub cooldown: Option<Time>,
     /// Counts places that became free: what was refused before that may be let in now.
     pub freed: u64,
+    pub counts: UserCounts,
 }
 
 impl User {

@@ -66,8 +66,11 @@ impl fmt::Display for File {
 
 /// The multivariant playlist of one viewer. `CODECS` is left out: a player that reads it relies on it, and what a publisher
 /// sends may change while it is watched.
-pub fn multivariant(token: Token, bandwidth: u64) -> String {
-    format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{}?v={}\n", File::Media, Hex(token))
+///
+/// `base` leads from the address that it was asked for at to where the feed is; it is empty or ends with a `/`.
+pub fn multivariant(base: &str, token: Token, bandwidth: u64) -> String {
+    let (media, token) = (File::Media, Hex(token));
+    format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{base}{media}?v={token}\n")
 }
 
 /// The media playlist of one viewer. Its media sequence numbers are counted from `first`; not so those of discontinuities, of

@@ -12,12 +12,13 @@
 //! somebody who is not counted.
 
 use holdfast_core::input::{FeedId, Input, Token, ViewerId};
+use holdfast_core::playback::Item;
 
-use super::{live, not_allowed};
+use super::{live, login, not_allowed};
 use crate::hls::{self, File, Hex};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, Fetch, Joining, Server};
+use crate::server::{At, Call, Fetch, Joining, Server};
 
 /// Answers a request for a file of a feed.
 pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str, Option<&str>), file: File) {
@@ -25,10 +26,13 @@ pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str,
     let token = request.query_value("v").and_then(|token| Hex::parse(&token));
     match (request.method, file) {
         (Method::Get | Method::Head, File::Segment(number)) => segment(call, request.method, feed, token, number),
-        (Method::Get, File::Index) => call.join_to_poll(feed, Joining::ForIndex),
+        (Method::Get, File::Index) => {
+            let Some(viewing) = login::viewing(call, request, Item::LiveHls(feed)) else { return };
+            call.join_to_poll(feed, viewing, Joining::ForIndex(At::Feed));
+        }
         (Method::Get, File::Media) => media(call, feed, token),
         // Nobody is counted for looking.
-        (Method::Head, _) => call.answer(playlist(Body::Stream)),
+        (Method::Head, _) => call.answer(playlist_head()),
         (Method::Options, _) => {
             let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
@@ -45,8 +49,17 @@ fn media(call: &mut Call<'_>, feed: FeedId, token: Option<Token>) {
             call.ask(|request| Input::Playlist { request, viewer });
         }
         Some(_) => call.answer(no_token()),
-        None => call.join_to_poll(feed, Joining::Again(token)),
+        None if call.server.users().is_open() => call.join_to_poll(feed, None, Joining::Again(token)),
+        None => match call.owner(token).filter(|viewing| viewing.item == Item::LiveHls(feed)) {
+            Some(viewing) => call.join_to_poll(feed, Some(viewing), Joining::Again(token)),
+            None => call.answer(not_watching()),
+        },
     }
+}
+
+/// What HEAD of a playlist says.
+pub(super) fn playlist_head() -> Response {
+    playlist(Body::Stream)
 }
 
 fn segment(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Token>, number: u64) {
@@ -75,9 +88,15 @@ fn segment(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Toke
 }
 
 /// What a viewer gets that polls from now on.
-pub(crate) fn index(server: &Server, feed: FeedId, token: Token) -> Response {
+pub(crate) fn index(server: &Server, feed: FeedId, token: Token, at: At) -> Response {
     let bandwidth = hls::bandwidth(server.edge().feeds().segments(feed));
-    playlist(Body::Full(hls::multivariant(token, bandwidth).into()))
+    let path = server.catalog().path_of(feed).unwrap_or_default();
+    let base = match at {
+        At::Feed => String::new(),
+        At::User => format!("../../{path}/"),
+        At::Root => format!("../../live/{path}/"),
+    };
+    playlist(Body::Full(hls::multivariant(&base, token, bandwidth).into()))
 }
 
 /// A viewer's playlist as it is now. Numbers are counted from when the server started, in seconds: after a restart they go on

@@ -2,8 +2,9 @@
 //! `/live/{channel}.ts` a channel.
 
 use holdfast_core::input::{FeedId, Input};
+use holdfast_core::playback::Item;
 
-use super::{not_allowed, not_found};
+use super::{login, not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::server::{Call, Server};
@@ -18,7 +19,11 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
     let Some(feed) = enter(call, request, name, slot) else { return };
     match request.method {
         Method::Get => {
-            call.ask(|request| Input::Join { request, feed });
+            let Some(viewing) = login::viewing(call, request, Item::LiveTs(feed)) else { return };
+            call.ask(|request| match viewing {
+                Some(viewing) => Input::Play { request, viewing },
+                None => Input::Join { request, feed },
+            });
         }
         // Nobody is counted for looking.
         Method::Head => call.answer(stream()),
@@ -36,14 +41,22 @@ pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Op
         call.answer(not_found());
         return None;
     };
-    if let Some(channel) = call.server.edge().pull().channel_of(feed) {
-        let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+    not_in_a_circle(call, request, feed).then_some(feed)
+}
+
+/// Whether the feed is not asked for by itself; answers the request if it is.
+pub(super) fn not_in_a_circle(call: &mut Call<'_>, request: &Request, feed: FeedId) -> bool {
+    let Some(channel) = call.server.edge().pull().channel_of(feed) else { return true };
+    match Via::of(&request.headers, &call.server.settings().pseudonym()) {
+        Ok(via) => {
+            call.server.came_through(channel, via);
+            true
+        }
+        Err(_) => {
             call.answer(comes_from_here());
-            return None;
-        };
-        call.server.came_through(channel, via);
+            false
+        }
     }
-    Some(feed)
 }
 
 /// A channel is asked for by itself.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::input::{EndReason, EndpointId, Loss, RefuseReason, ViewerEnd};
+use holdfast_core::input::{EndReason, EndpointId, Loss, RefuseReason, UserId, ViewerEnd};
+use holdfast_core::playback::Place;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -59,6 +60,23 @@ struct ChannelWithReason {
 struct ChannelInState {
     channel: String,
     state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfUser {
+    user: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct UserPlace {
+    user: String,
+    place: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct UserWithReason {
+    user: String,
+    reason: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -119,6 +137,7 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     endpoints(&mut registry, call.server);
     feeds(&mut registry, call);
     channels(&mut registry, call);
+    users(&mut registry, call.server);
     connections(&mut registry, call.server);
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
@@ -246,6 +265,42 @@ fn channels(registry: &mut Registry, call: &Call<'_>) {
     registry.register("channel_viewers_ended", "Viewers that are gone, by reason", ended);
 }
 
+fn users(registry: &mut Registry, server: &Server) {
+    let used = Family::<UserPlace, Gauge>::default();
+    let limits = Family::<UserPlace, Gauge>::default();
+    let started = Family::<OfUser, Counter>::default();
+    let refused = Family::<UserWithReason, Counter>::default();
+    let ended = Family::<UserWithReason, Counter>::default();
+    let room = server.edge().playback();
+    for (index, own) in server.edge().config().users.iter().enumerate() {
+        let id = UserId(index as u32);
+        let Some(counts) = room.counts(id) else { continue };
+        for place in [Place::Normal, Place::Soft, Place::Grace] {
+            let of = UserPlace { user: own.name.clone(), place: place.as_str() };
+            used.get_or_create(&of).set(i64::from(room.used(id, place)));
+        }
+        for (place, most) in [(Place::Normal, own.max_connections), (Place::Soft, own.soft_connections)] {
+            limits.get_or_create(&UserPlace { user: own.name.clone(), place: place.as_str() }).set(i64::from(most));
+        }
+        started.get_or_create(&OfUser { user: own.name.clone() }).inc_by(counts.started);
+        let with = |reason| UserWithReason { user: own.name.clone(), reason };
+        for (reason, count) in RefuseReason::ALL.iter().zip(counts.refused).filter(|(_, count)| *count > 0) {
+            refused.get_or_create(&with(reason.as_str())).inc_by(count);
+        }
+        for (reason, count) in ViewerEnd::ALL.iter().zip(counts.ended) {
+            ended.get_or_create(&with(reason.as_str())).inc_by(count);
+        }
+    }
+    registry.register("user_places_used", "Places that the user's playbacks use, by kind", used);
+    registry.register("user_places", "Places that the user has, by kind; 0 normal ones = any number", limits);
+    registry.register("user_playbacks", "Playbacks of the user that were seen", started);
+    registry.register("user_playbacks_refused", "Playbacks of the user that were refused, by reason", refused);
+    registry.register("user_playbacks_ended", "Playbacks of the user that ended, by reason", ended);
+    let failed: Counter = Counter::default();
+    failed.inc_by(server.failed_logins());
+    registry.register("logins_failed", "Logins with a wrong name or password", failed);
+}
+
 fn connections(registry: &mut Registry, server: &Server) {
     let counts = server.counts();
     let gauge = |value: i64| {
@@ -274,7 +329,10 @@ fn connections(registry: &mut Registry, server: &Server) {
     registry.register("http_connections_timed_out", "Connections that a time limit ended", counter(counts.timed_out));
     registry.register("http_responses", "Answers, by class of status", answers);
     registry.register("http_sent_bytes", "Bytes written to clients", counter(counts.bytes_out));
-    let stale = server.edge().publish().stale() + server.edge().pull().stale() + server.edge().feeds().ignored();
+    let stale = server.edge().publish().stale()
+        + server.edge().pull().stale()
+        + server.edge().playback().stale()
+        + server.edge().feeds().ignored();
     registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
 }
 

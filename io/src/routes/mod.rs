@@ -5,6 +5,8 @@
 //! | `/whip/{endpoint}`, `/whip/{endpoint}/{session}` | [`whip`] |
 //! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts`, `/live/{channel}.ts` | [`live`] |
 //! | `/live/{endpoint}/index.m3u8`, `/live/{endpoint}/{slot}/index.m3u8` and what they name | [`hls`] |
+//! | `/get.php`, `/playlist.m3u` | [`m3u`] |
+//! | `/player_api.php`, `/live/{user}/{password}/{stream}`, `/{user}/{password}/{stream}` | [`xtream`] |
 //! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
@@ -12,10 +14,13 @@
 
 pub(crate) mod hls;
 pub(crate) mod live;
+mod login;
+mod m3u;
 mod metrics;
 pub mod page;
 mod status;
 pub(crate) mod whip;
+mod xtream;
 
 use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
@@ -26,7 +31,7 @@ use crate::http::field::{
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{Call, ReadBody, Server};
+use crate::server::{At, Call, ReadBody, Server};
 
 /// What a body is read for.
 pub(crate) enum Then {
@@ -47,7 +52,12 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["live", name, slot, file] if let Some(file) = File::parse(file) => {
             hls::serve(call, &request, (name, Some(slot)), file);
         }
+        ["live", name, password, file] if let Some(file) = xtream::File::parse(file) => {
+            xtream::play(call, &request, (name, password), &file, At::User);
+        }
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
+        ["get.php" | "playlist.m3u"] => m3u::list(call, &request),
+        ["player_api.php"] => xtream::api(call, &request),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {
             let format = metrics::Format::of(&request);
@@ -55,9 +65,13 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         }
         ["api", "status"] => status::guarded(call, &request, status::status),
         ["api", "endpoints"] => read_only(call, &request, |call| status::endpoints(call.server)),
+        ["api", "playbacks", id] => status::playback(call, &request, id),
         ["api", "sessions", id] => status::session(call, &request, id),
         ["publish", name] if call.server.edge().endpoint(name).is_none() => {
             read_only(call, &request, |call| no_such_endpoint(call.server, name));
+        }
+        [name, password, file] if let Some(file) = xtream::File::parse(file) => {
+            xtream::play(call, &request, (name, password), &file, At::Root);
         }
         [] if request.path == "*" => call.answer(Response::new(Status::NO_CONTENT)),
         _ => match page::file(&request.path) {
@@ -152,6 +166,19 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
             why.unwrap_or("no origin of this channel can be had at present; /api/status says what became of each"),
         ),
         RefuseReason::NotFound => return not_found(),
+        RefuseReason::UserLimit => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(5),
+            "this user plays as much at once as it may; stop another playback first",
+        ),
+        RefuseReason::Suppressed => return Response::new(Status::NO_CONTENT),
+        RefuseReason::AccountExpired => {
+            (Status::FORBIDDEN, None, "this user may not play: it has expired or is disabled")
+        }
+        RefuseReason::Kicked => {
+            (Status::FORBIDDEN, None, "an operator ended this playback and does not let it come back yet")
+        }
+        RefuseReason::Busy => (Status::SERVICE_UNAVAILABLE, Some(5), "this server plays as much at once as it can"),
     };
     let problem = Response::problem(status, reason.as_str(), status.reason(), detail);
     match retry {

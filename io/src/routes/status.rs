@@ -1,6 +1,7 @@
 //! What an operator sees: every endpoint, slot, session, feed, channel; and how a session is ended by hand.
 
 pub(super) mod channels;
+mod users;
 
 use holdfast_core::feed::FeedStatus;
 use holdfast_core::id::Id;
@@ -35,10 +36,42 @@ fn unauthorized() -> Response {
         .header(WWW_AUTHENTICATE, FieldValue::from_static("Bearer realm=\"holdfast\""))
 }
 
-/// `DELETE /api/sessions/{id}` ends a session by hand. Without API tokens only this machine may.
+/// `DELETE /api/sessions/{id}` ends a session by hand.
 pub(super) fn session(call: &mut Call<'_>, request: &Request, id: &str) {
+    if !may_end(call, request) {
+        return;
+    }
+    let live =
+        parse(id).filter(|id| call.server.edge().publish().session(*id).is_some_and(|session| session.is_live()));
+    let Some(session) = live else { return call.answer(not_found()) };
+    call.tell(Input::End { session, reason: EndReason::Kicked });
+    call.answer(Response::new(Status::NO_CONTENT));
+}
+
+/// `DELETE /api/playbacks/{id}?block=SECONDS` ends a playback by hand; its player may not come back for so long.
+pub(super) fn playback(call: &mut Call<'_>, request: &Request, id: &str) {
+    if !may_end(call, request) {
+        return;
+    }
+    let block = match request.query_value("block").map(|block| block.parse::<u32>()) {
+        None => 0,
+        Some(Ok(seconds)) => u64::from(seconds) * 1_000_000,
+        Some(Err(_)) => {
+            let detail = "block is a whole number of seconds: /api/playbacks/3.1?block=10";
+            return call.answer(Response::problem(Status::BAD_REQUEST, "bad-block", "Bad Request", detail));
+        }
+    };
+    let there = parse(id).filter(|id| call.server.edge().playback().get(*id).is_some());
+    let Some(playback) = there else { return call.answer(not_found()) };
+    call.tell(Input::Kick { playback, block });
+    call.answer(Response::new(Status::NO_CONTENT));
+}
+
+/// Whether this may end what others do; answers the request if not. Without API tokens only this machine may.
+fn may_end(call: &mut Call<'_>, request: &Request) -> bool {
     if request.method != Method::Delete {
-        return call.answer(not_allowed("DELETE"));
+        call.answer(not_allowed("DELETE"));
+        return false;
     }
     let open = call.server.settings().api_tokens.is_empty();
     // Behind a proxy on this machine everybody seems to be on it.
@@ -49,22 +82,21 @@ pub(super) fn session(call: &mut Call<'_>, request: &Request, id: &str) {
     } else {
         has_token(call, request)
     };
-    if !allowed && !open {
-        return call.answer(unauthorized());
+    if allowed {
+        return true;
     }
-    if !allowed {
-        let detail = "without an API token in the configuration, sessions are ended from this machine only";
-        return call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", detail));
+    if open {
+        let detail =
+            "without an API token in the configuration, sessions and playbacks are ended from this machine only";
+        call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", detail));
+    } else {
+        call.answer(unauthorized());
     }
-    let live =
-        parse(id).filter(|id| call.server.edge().publish().session(*id).is_some_and(|session| session.is_live()));
-    let Some(session) = live else { return call.answer(not_found()) };
-    call.tell(Input::End { session, reason: EndReason::Kicked });
-    call.answer(Response::new(Status::NO_CONTENT));
+    false
 }
 
-/// A session id as the status shows it: place and generation, `3.1`.
-fn parse(id: &str) -> Option<SessionId> {
+/// An id as the status shows it: place and generation, `3.1`.
+fn parse<Kind>(id: &str) -> Option<Id<Kind>> {
     let (index, generation) = id.split_once('.')?;
     Some(Id::from_parts(index.parse().ok()?, generation.parse().ok()?))
 }
@@ -77,6 +109,7 @@ struct StatusPage {
     connections: usize,
     endpoints: Vec<Endpoint>,
     channels: Vec<channels::Channel>,
+    users: Vec<users::User>,
     stale_inputs: u64,
 }
 
@@ -154,7 +187,8 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
             .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
             .collect(),
         channels: channels::channels(server, now),
-        stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.feeds().ignored(),
+        users: users::users(server, now),
+        stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.playback().stale() + edge.feeds().ignored(),
     };
     json(&page)
 }

@@ -8,6 +8,7 @@ mod call;
 mod clients;
 mod connection;
 mod edges;
+mod guests;
 mod link;
 mod polls;
 mod publishers;
@@ -26,14 +27,17 @@ use holdfast_core::input::{EndpointId, Input, Note, Output, RequestId, ViewerId}
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
+use crate::catalog::Catalog;
 use crate::http::Date;
 use crate::media::{MediaCommand, MediaEvent};
 use crate::routes;
+use crate::users::Users;
 pub(crate) use call::Call;
 pub(crate) use connection::Body as ReadBody;
 use connection::Connection;
+pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
-pub(crate) use polls::{Fetch, Joining};
+pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 pub use sources::{Clip, Sources};
@@ -88,6 +92,10 @@ pub struct Server {
     rate: rate::Rate,
     crowd: address::Crowd,
     refusals: refusals::Refusals,
+    catalog: Catalog,
+    users: Users,
+    failures: rate::Rate,
+    failed_logins: u64,
     inbox: VecDeque<Input>,
     actions: VecDeque<Action>,
     date: (u64, Date),
@@ -124,11 +132,15 @@ impl Server {
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
-            edge,
             rate: rate::Rate::new(settings.limits.whip_rate),
             crowd: address::Crowd::new(settings.limits.connections_per_address),
             refusals: refusals::Refusals::default(),
+            catalog: Catalog::new(edge.edge()),
+            users: Users::new(settings.users.clone()),
+            failures: rate::Rate::per_minute(settings.limits.login_failures),
+            failed_logins: 0,
             settings,
+            edge,
             entropy,
             connections: Table::default(),
             publishers: Publishers::default(),
@@ -167,6 +179,14 @@ impl Server {
         &self.settings
     }
 
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    pub(crate) fn users(&self) -> &Users {
+        &self.users
+    }
+
     /// What happened so far.
     pub fn counts(&self) -> &Counts {
         &self.counts
@@ -175,6 +195,11 @@ impl Server {
     /// How many requests were answered with 429.
     pub fn rate_limited(&self) -> u64 {
         self.rate.refused()
+    }
+
+    /// How many logins failed.
+    pub fn failed_logins(&self) -> u64 {
+        self.failed_logins
     }
 
     /// Whether the program is about to end.

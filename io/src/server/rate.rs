@@ -20,6 +20,8 @@ const ADDRESSES: usize = 4096;
 pub(super) struct Rate {
     /// From one request to the next; zero = no limit.
     every: Duration,
+    /// How far ahead of that an address may be.
+    burst: Duration,
     senders: BTreeMap<IpAddr, Sender>,
     refused: u64,
 }
@@ -50,7 +52,21 @@ impl Rate {
     /// `per_second` requests on average; 0 = no limit.
     pub fn new(per_second: u32) -> Self {
         let every = if per_second == 0 { Duration::ZERO } else { Duration::from_secs(1) / per_second };
-        Rate { every, senders: BTreeMap::new(), refused: 0 }
+        Rate { every, burst: Duration::from_secs(u64::from(BURST)), senders: BTreeMap::new(), refused: 0 }
+    }
+
+    /// `most` a minute, which may come at once; 0 = no limit.
+    pub fn per_minute(most: u32) -> Self {
+        let minute = Duration::from_secs(60);
+        let every = if most == 0 { Duration::ZERO } else { minute / most };
+        Rate { every, burst: minute, senders: BTreeMap::new(), refused: 0 }
+    }
+
+    /// How long an address has to wait that has used up what it may; nothing is counted.
+    pub fn exhausted(&self, now: Time, peer: IpAddr) -> Option<Duration> {
+        let sender = self.senders.get(&network(peer)).filter(|_| !self.every.is_zero())?;
+        let next = sender.used_until.max(now) + self.every;
+        (next > now + self.burst).then(|| next.since(now + self.burst))
     }
 
     /// How many were refused so far.
@@ -69,7 +85,7 @@ impl Rate {
         if self.senders.len() >= ADDRESSES {
             self.senders.retain(|_, sender| sender.used_until > now);
         }
-        let burst = Duration::from_secs(u64::from(BURST));
+        let burst = self.burst;
         let peer = network(peer);
         if self.senders.len() >= ADDRESSES && !self.senders.contains_key(&peer) {
             self.refused += 1;

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::Clip;
 use crate::http::Pseudonym;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
 use crate::ts::AudioCodec;
+use crate::users::Login;
 
 /// What the server needs to know beside what the core decides by.
 #[derive(Clone, Debug)]
@@ -33,6 +36,12 @@ pub struct Settings {
     pub instance: u128,
     /// Whether the calls of the core are written down.
     pub journal: bool,
+    /// Who may log in, in the order of the core's users; with nobody, nobody has to.
+    pub users: Vec<Login>,
+    /// Proxies whose word on where a request comes from is taken.
+    pub trusted_proxies: Vec<IpNet>,
+    /// Whether clients come in over TLS.
+    pub secure: bool,
 }
 
 impl Settings {
@@ -55,6 +64,9 @@ impl Default for Settings {
             ovt: OriginSettings::default(),
             instance: 0,
             journal: false,
+            users: Vec::new(),
+            trusted_proxies: Vec::new(),
+            secure: false,
         }
     }
 }
@@ -81,6 +93,8 @@ pub struct Limits {
     pub connections_per_address: usize,
     /// How many WHIP requests that change something one address may send each second, on average; 0 = no limit.
     pub whip_rate: u32,
+    /// How many logins of one address may fail each minute; 0 = no limit.
+    pub login_failures: u32,
 }
 
 impl Default for Limits {
@@ -95,6 +109,7 @@ impl Default for Limits {
             sessions: usize::MAX,
             connections_per_address: 256,
             whip_rate: 10,
+            login_failures: 10,
         }
     }
 }

@@ -11,7 +11,7 @@ impl Server {
     pub(super) fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
         if let Some(joining) = self.polls.joining(request) {
             let token = match joining {
-                Joining::ForIndex => None,
+                Joining::ForIndex(_) => None,
                 Joining::Again(token) => Some(token),
             };
             return self.inbox.push_back(Input::Poll { request, viewer, token });

@@ -1,0 +1,73 @@
+//! Who asks: the user behind a request, and its player.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use holdfast_core::input::{Client, UserId, Viewing};
+use holdfast_core::playback::Item;
+
+use crate::http::field::{RETRY_AFTER, WWW_AUTHENTICATE};
+use crate::http::{FieldValue, Request, Response, Status};
+use crate::server::{Attempt, Call};
+
+/// Name and password as a request bears them: in its query, or as HTTP Basic (RFC 7617).
+pub(super) fn credentials(request: &Request) -> Option<(String, String)> {
+    let value = |name| request.query_value(name).map(|value| value.into_owned());
+    if let (Some(name), Some(password)) = (value("username"), value("password")) {
+        return Some((name, password));
+    }
+    let (scheme, encoded) = request.headers.get("Authorization")?.trim().split_once(' ')?;
+    let decoded = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, encoded.trim()).ok();
+    let text =
+        decoded.filter(|_| scheme.eq_ignore_ascii_case("basic")).and_then(|bytes| String::from_utf8(bytes).ok())?;
+    text.split_once(':').map(|(name, password)| (name.to_owned(), password.to_owned()))
+}
+
+/// The user that these are right for; answers the request if they are not.
+pub(super) fn user(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> Option<UserId> {
+    match call.log_in(request, name, password) {
+        Attempt::Is(user) => return Some(user),
+        Attempt::Wrong => call.answer(wrong()),
+        Attempt::TooMany(wait) => call.answer(too_many(wait)),
+    }
+    None
+}
+
+/// Who wants to see an item at an address without credentials in its path: nobody in particular where nobody has to log in.
+/// `None`: it was answered.
+pub(super) fn viewing(call: &mut Call<'_>, request: &Request, item: Item) -> Option<Option<Viewing>> {
+    if call.server.users().is_open() {
+        return Some(None);
+    }
+    let Some((name, password)) = credentials(request) else {
+        call.answer(missing());
+        return None;
+    };
+    let user = user(call, request, &name, &password)?;
+    Some(Some(of(call, request, user, item)))
+}
+
+/// What this user wants to see, with which player.
+pub(super) fn of(call: &Call<'_>, request: &Request, user: UserId, item: Item) -> Viewing {
+    let mut agent = DefaultHasher::new();
+    request.headers.get("User-Agent").unwrap_or_default().hash(&mut agent);
+    Viewing { user, item, client: Client { address: call.client(request), agent: agent.finish() } }
+}
+
+/// What nobody looked at.
+pub(super) fn too_many(wait: Duration) -> Response {
+    let detail = "too many logins from this address failed; wait, then check name and password";
+    Response::problem(Status::TOO_MANY_REQUESTS, "too-many-logins", "Too Many Requests", detail)
+        .header(RETRY_AFTER, FieldValue::from(wait.as_secs() + 1))
+}
+
+fn missing() -> Response {
+    let detail = "log in with name and password: HTTP Basic, or username and password in the query";
+    Response::problem(Status::UNAUTHORIZED, "unauthorized", "Unauthorized", detail)
+        .header(WWW_AUTHENTICATE, FieldValue::from_static("Basic realm=\"holdfast\", charset=\"UTF-8\""))
+}
+
+fn wrong() -> Response {
+    let detail = "name or password is wrong";
+    Response::problem(Status::FORBIDDEN, "wrong-credentials", "Forbidden", detail)
+}

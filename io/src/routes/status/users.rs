@@ -1,0 +1,72 @@
+//! Users and what they play, for the status.
+
+use holdfast_core::input::{PlaybackId, UserId};
+use holdfast_core::playback::{Place, Playback};
+use holdfast_core::time::Time;
+use serde::Serialize;
+
+use super::millis;
+use crate::server::Server;
+
+/// One user: its places, and each of its playbacks.
+#[derive(Serialize)]
+pub(in crate::routes) struct User {
+    name: String,
+    enabled: bool,
+    expired: bool,
+    /// 0 = any number.
+    max_connections: u32,
+    soft_connections: u32,
+    normal: u32,
+    soft: u32,
+    grace: u32,
+    playbacks: Vec<Watching>,
+}
+
+#[derive(Serialize)]
+struct Watching {
+    id: String,
+    /// Where it is, below `/live/`.
+    stream: String,
+    kind: &'static str,
+    /// `queued`, `held`, `prepared`, `active`.
+    state: &'static str,
+    place: Option<&'static str>,
+    address: String,
+    age_ms: u64,
+    viewer: Option<String>,
+}
+
+pub(in crate::routes) fn users(server: &Server, now: Time) -> Vec<User> {
+    let edge = server.edge();
+    let room = edge.playback();
+    let user = |(index, limits): (usize, &holdfast_core::config::User)| {
+        let id = UserId(index as u32);
+        User {
+            name: limits.name.clone(),
+            enabled: limits.enabled,
+            expired: limits.until.is_some_and(|until| until <= now),
+            max_connections: limits.max_connections,
+            soft_connections: limits.soft_connections,
+            normal: room.used(id, Place::Normal),
+            soft: room.used(id, Place::Soft),
+            grace: room.used(id, Place::Grace),
+            playbacks: room.of_user(id).map(|(id, playback)| watching(server, now, id, playback)).collect(),
+        }
+    };
+    edge.config().users.iter().enumerate().map(user).collect()
+}
+
+fn watching(server: &Server, now: Time, id: PlaybackId, playback: &Playback) -> Watching {
+    let item = playback.viewing.item;
+    Watching {
+        id: id.to_string(),
+        stream: server.catalog().path_of(item.feed()).unwrap_or_default().to_owned(),
+        kind: item.kind(),
+        state: playback.state.as_str(),
+        place: playback.place.map(Place::as_str),
+        address: playback.viewing.client.address.to_string(),
+        age_ms: millis(now, playback.asked),
+        viewer: playback.viewer.map(|viewer| viewer.to_string()),
+    }
+}

@@ -1,0 +1,65 @@
+//! Users that log in: who is behind a request, and from where it comes.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use holdfast_core::input::UserId;
+
+use super::Call;
+use crate::http::Request;
+use crate::users;
+
+/// What a login came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// It is this user.
+    Is(UserId),
+    /// It is nobody.
+    Wrong,
+    /// Nobody looked: too many from its address failed. How long it should wait.
+    TooMany(Duration),
+}
+
+impl Call<'_> {
+    /// Who that is. Failures count against the address that they come from.
+    pub fn log_in(&mut self, request: &Request, name: &str, password: &str) -> Attempt {
+        let client = self.client(request);
+        if let Some(wait) = self.server.failures.exhausted(self.now, client) {
+            return Attempt::TooMany(wait);
+        }
+        match self.server.users.find(name, password) {
+            Some(user) => Attempt::Is(user),
+            None => {
+                self.server.failed_logins += 1;
+                // It is counted; that it is one too many is told to the next.
+                let _ = self.server.failures.admit(self.now, client);
+                Attempt::Wrong
+            }
+        }
+    }
+
+    /// The address of the player, behind the proxies that are trusted.
+    pub fn client(&self, request: &Request) -> IpAddr {
+        let Some(peer) = self.peer() else { return IpAddr::from(Ipv4Addr::UNSPECIFIED) };
+        let forwarded: Vec<&str> = request.headers.get_all("X-Forwarded-For").collect();
+        let real = request.headers.get("X-Real-IP");
+        users::client(peer, &self.server.settings.trusted_proxies, forwarded.into_iter(), real)
+    }
+
+    /// Scheme, and host with port, by which the client reached this server.
+    pub fn origin(&self, request: &Request) -> (&'static str, String) {
+        let proxied = || {
+            let trusted = &self.server.settings.trusted_proxies;
+            let peer = self.peer()?.ip().to_canonical();
+            trusted.iter().any(|network| network.contains(&peer)).then(|| request.headers.get("X-Forwarded-Proto"))?
+        };
+        let secure = proxied().map_or(self.server.settings.secure, |scheme| scheme.eq_ignore_ascii_case("https"));
+        (if secure { "https" } else { "http" }, request.authority.clone())
+    }
+
+    /// What addresses on this server begin with for this client, without the `/` behind it.
+    pub fn base(&self, request: &Request) -> String {
+        let (scheme, authority) = self.origin(request);
+        format!("{scheme}://{authority}")
+    }
+}
