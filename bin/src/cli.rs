@@ -1,10 +1,11 @@
 //! The command line.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use holdfast_io::users::Password;
 
 use crate::config::{self, Settings};
 use crate::log::Log;
@@ -33,6 +34,8 @@ enum Command {
     },
     /// Print a commented configuration with every key and its default
     Sample,
+    /// Read a password from standard input and print what may stand in a configuration instead of it
+    Password,
     /// Run simulated sessions with faults, each repeatable from its seed
     Sim(Sim),
 }
@@ -44,6 +47,7 @@ pub fn main() -> ExitCode {
         Command::Run { file } => with(file.as_deref(), start),
         Command::Check { file } => with(file.as_deref(), show),
         Command::Sample => print(&config::sample()),
+        Command::Password => password(),
         Command::Sim(sim) => sim.run(),
     }
 }
@@ -76,6 +80,20 @@ fn start(settings: Settings) -> ExitCode {
     }
 }
 
+fn password() -> ExitCode {
+    let mut line = String::new();
+    if let Err(error) = io::stdin().lock().take(1024).read_line(&mut line) {
+        eprintln!("the password cannot be read: {error}");
+        return ExitCode::FAILURE;
+    }
+    let password = line.trim_end_matches(['\r', '\n']);
+    if password.is_empty() || password.len() > 256 {
+        eprintln!("write a password of 1 to 256 bytes to standard input: echo -n geheim | holdfast password");
+        return ExitCode::FAILURE;
+    }
+    print(&format!("{}\n", Password::hash(password, run::parts::entropy())))
+}
+
 fn print(text: &str) -> ExitCode {
     // A reader that has seen enough, such as `head`, is no failure to speak of.
     match io::stdout().write_all(text.as_bytes()) {
@@ -99,7 +117,7 @@ mod tests {
     fn a_file_may_be_left_out() {
         let file = |arguments: &[&str]| match Cli::try_parse_from(arguments).expect("understood").command {
             Command::Run { file } | Command::Check { file } => file,
-            Command::Sample | Command::Sim(_) => None,
+            Command::Sample | Command::Password | Command::Sim(_) => None,
         };
         assert_eq!(file(&["holdfast", "run"]), None);
         assert_eq!(file(&["holdfast", "run", "a.toml"]), Some(PathBuf::from("a.toml")));

@@ -39,7 +39,8 @@ impl Log {
 /// Writes down what happened, with the names of the configuration. A sentence stands for itself; programs get its parts as
 /// well.
 pub fn note(settings: &Settings, note: &Note) {
-    let Told { level, sentence, endpoint, slot, channel, source, session, reason, viewer } = tell(note, settings);
+    let Told { level, sentence, endpoint, slot, channel, source, session, reason, viewer, user, playback } =
+        tell(note, settings);
     if settings.log.format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
@@ -50,12 +51,23 @@ pub fn note(settings: &Settings, note: &Note) {
         };
     }
     let (session, viewer) = (session.map(field::display), viewer.map(field::display));
+    let playback = playback.map(field::display);
     match level {
-        tracing::Level::ERROR => error!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
-        tracing::Level::WARN => warn!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
-        tracing::Level::INFO => info!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
-        tracing::Level::DEBUG => debug!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
-        tracing::Level::TRACE => trace!(endpoint, slot, channel, source, session, reason, viewer, "{sentence}"),
+        tracing::Level::ERROR => {
+            error!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
+        }
+        tracing::Level::WARN => {
+            warn!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
+        }
+        tracing::Level::INFO => {
+            info!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
+        }
+        tracing::Level::DEBUG => {
+            debug!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
+        }
+        tracing::Level::TRACE => {
+            trace!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 mod addresses;
 mod channels;
 mod tls;
+mod users;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,6 +28,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     ice_servers(reader);
     endpoints(reader);
     channels::settings(reader);
+    users::settings(reader);
     feeds(reader);
 }
 
@@ -88,7 +90,7 @@ fn endpoints(reader: &mut Reader<'_>) {
 }
 
 fn feeds(reader: &mut Reader<'_>) {
-    let Config { endpoints, channels, live } = &reader.settings.core;
+    let Config { endpoints, channels, live, .. } = &reader.settings.core;
     let slots: u64 = endpoints.iter().map(|endpoint| u64::from(endpoint.slots)).sum();
     let feeds = slots + channels.len() as u64;
     let greatest = endpoints.iter().enumerate().max_by_key(|(_, endpoint)| endpoint.slots);

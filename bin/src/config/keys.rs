@@ -3,15 +3,15 @@
 
 use std::time::Duration;
 
-use holdfast_core::config::{Channel, Endpoint, Media, Takeover};
+use holdfast_core::config::{Channel, Endpoint, Media, Strategy, Takeover, User};
 
 use holdfast_io::ovt::{Generation, Notify};
 
 use super::value::{
-    Address, Count, File, Flag, IceUrl, Kind, List, Listener, Name, Password, PortRange, Rate, Retries, Secret, Size,
-    Source, Span, Text, Value, Words, Wrong,
+    Address, Count, File, Flag, IceUrl, Kind, List, Listener, Moment, Name, Network, Passphrase, Password, PortRange,
+    Rate, Retries, Secret, Size, Source, Span, Text, UserName, Value, Words, Wrong,
 };
-use super::{Audio, Format, IceServer, Level, Settings};
+use super::{Audio, Format, IceServer, Level, Login, Settings};
 
 /// One key.
 pub(super) struct Key {
@@ -146,6 +146,32 @@ pub(super) static SECTIONS: &[Section] = &[
         }),
         defaults: Some(CHANNEL_DEFAULTS),
     },
+    Section::table("playback", "What happens when users want to play more at once than they may."),
+    Section {
+        path: "user[]",
+        doc: "Who may play, and how much at once. With nobody here everybody may, uncounted; with somebody every stream takes a name\n\
+              and a password: in its path, in its query, or as HTTP Basic.",
+        rows: Some(Rows {
+            most: 10_000,
+            len: |s| s.core.users.len(),
+            clear: |s| {
+                s.core.users.clear();
+                s.logins.clear();
+            },
+            push: |s| {
+                s.core.users.push(User { name: String::new(), ..User::default() });
+                s.logins.push(Login::default());
+            },
+            example: |s| {
+                s.core.users.push(User { name: String::from("anna"), ..User::default() });
+                s.logins.push(Login {
+                    password: holdfast_io::users::Password::parse("shown as stars").ok(),
+                    ..Login::default()
+                });
+            },
+        }),
+        defaults: None,
+    },
 ];
 
 /// Where channels take what they do not say themselves.
@@ -189,6 +215,9 @@ keys! {
     "http.listen", "Addresses and ports, IPv6 in brackets; port 0 lets the system choose.",
         |s, _| &mut s.http.listen, List(Listener, 1, 64);
 
+    "http.trusted_proxies", "Networks of proxies that are believed when they say where a request comes from (X-Forwarded-For, X-Real-IP) and how (X-Forwarded-Proto).",
+        |s, _| &mut s.http.trusted_proxies, List(Network, 0, 64);
+
     "http.tls.cert", "Certificate chain, PEM, our own certificate first.",
         |s, _| &mut s.http.tls.get_or_insert_default().cert, File;
     "http.tls.key", "Its private key, PEM.",
@@ -210,6 +239,8 @@ keys! {
         |s, _| &mut s.http.limits.connections_per_address, Count(0, 1_000_000);
     "http.limits.whip_rate", "WHIP requests that change something, per second and address, on average; 0 = no limit, for an edge behind a proxy.",
         |s, _| &mut s.http.limits.whip_rate, Count(0, 1_000_000);
+    "http.limits.login_failures", "Logins of one address that may fail each minute; 0 = no limit.",
+        |s, _| &mut s.http.limits.login_failures, Count(0, 1_000_000);
 
     "ice.addresses", "Our addresses for media. Empty: loopback while [http] listens on nothing else, else all others. \"0.0.0.0\": all others.",
         |s, _| &mut s.ice.addresses, List(Address, 0, 64);
@@ -307,6 +338,48 @@ keys! {
     "channel[].sources", "Where it comes from, the preferred first: http(s)://HOST/PATH (MPEG-TS), ovt://HOST:PORT/APP/STREAM (OvenMediaEngine),\n\
         rtsp(s)://HOST/PATH, srt://HOST:PORT, file:///PATH (MPEG-TS, in a loop), whip:ENDPOINT/SLOT, test: (a test picture).",
         |s, n| &mut s.origins[n], List(Source, 1, Channel::SOURCES as usize);
+
+    "playback.strategies", "What is tried in this order when all places of a user are used: \"evict_same_ip_oldest\", \"evict_same_ip_latest\", \"evict_oldest\", \"evict_latest\",\n\
+        \"grace_instant\" (plays for `grace`, then ends if nothing became free), \"grace_hold\" (waits for `grace`), \"deny\". Empty: refused.",
+        |s, _| &mut s.core.playback.strategies,
+        List(
+            Words(&[
+                ("evict_same_ip_oldest", Strategy::EvictSameIpOldest),
+                ("evict_same_ip_latest", Strategy::EvictSameIpLatest),
+                ("evict_oldest", Strategy::EvictOldest),
+                ("evict_latest", Strategy::EvictLatest),
+                ("grace_instant", Strategy::GraceInstant),
+                ("grace_hold", Strategy::GraceHold),
+                ("deny", Strategy::Deny),
+            ]),
+            0,
+            7,
+        );
+    "playback.grace", "How long a playback may wait for a place, or play without one; \"0s\": no grace.",
+        |s, _| &mut s.core.playback.grace, Span(ms(0), ms(60_000));
+    "playback.grace_cooldown", "How long a user gets no grace after one that was in vain.",
+        |s, _| &mut s.core.playback.grace_cooldown, Span(ms(0), HOUR);
+    "playback.reentry_guard", "How long a player may not evict again whom it evicted; \"0s\": it may.",
+        |s, _| &mut s.core.playback.reentry_guard, Span(ms(0), HOUR);
+    "playback.cleanup_capacity", "Playbacks at once, of all users.",
+        |s, _| &mut s.core.playback.cleanup_capacity, Count(1, 1_000_000);
+    "playback.permit_wait", "How long a request waits for one of these.",
+        |s, _| &mut s.core.playback.permit_wait, Span(ms(0), ms(60_000));
+    "playback.sessions_per_user", "Playbacks of one user at once, those that wait among them.",
+        |s, _| &mut s.core.playback.sessions_per_user, Count(1, 1_000_000);
+
+    "user[].name", "What it logs in with: 1 to 64 of A–Z a–z 0–9 - _ . @ + , unique.",
+        |s, n| &mut s.core.users[n].name, UserName;
+    "user[].password", "As it is typed, or what `holdfast password` makes of it.",
+        |s, n| &mut s.logins[n].password, Passphrase;
+    "user[].max_connections", "Playbacks at once; 0 = any number.",
+        |s, n| &mut s.core.users[n].max_connections, Count(0, 1_000_000);
+    "user[].soft_connections", "So many more.",
+        |s, n| &mut s.core.users[n].soft_connections, Count(0, 1_000_000);
+    "user[].enabled", "Whether it may play.",
+        |s, n| &mut s.core.users[n].enabled, Flag;
+    "user[].expires", "From when on it may not play any more, in UTC: \"2027-01-31\" or \"2027-01-31T18:00:00Z\". Empty: never.",
+        |s, n| &mut s.logins[n].expires, Moment;
 
 for channels:
     on_demand, "Pulled while somebody watches; false = always.", Flag;

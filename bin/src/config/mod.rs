@@ -29,6 +29,8 @@ use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::server::Clip;
+use holdfast_io::users::Password;
+use ipnet::IpNet;
 
 pub use fault::{Fault, Faults, Place};
 pub use holdfast_io::server::Limits;
@@ -50,6 +52,8 @@ pub struct Settings {
     pub channel_defaults: Channel,
     /// The contents of the files that are sources, by [`Origin::label`]; [`parse`] reads none.
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// What users log in with, in the order of `core.users`, whose times this edge's clock is not started for yet.
+    pub logins: Vec<Login>,
     /// Listeners and limits of HTTP.
     pub http: Http,
     /// How publishers reach our media ports.
@@ -75,6 +79,17 @@ pub struct Http {
     pub tls: Option<Tls>,
     /// What one client may take.
     pub limits: Limits,
+    /// Proxies whose word on where a request comes from is taken.
+    pub trusted_proxies: Vec<IpNet>,
+}
+
+/// What a user logs in with.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Login {
+    /// `None` only where the configuration is refused.
+    pub password: Option<Password>,
+    /// From when on it may not play any more, in seconds since 1970; `None` = never.
+    pub expires: Option<u64>,
 }
 
 impl Http {
@@ -211,7 +226,12 @@ pub enum Format {
 
 impl Default for Http {
     fn default() -> Self {
-        Http { listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))], tls: None, limits: Limits::default() }
+        Http {
+            listen: vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 8080))],
+            tls: None,
+            limits: Limits::default(),
+            trusted_proxies: Vec::new(),
+        }
     }
 }
 
@@ -224,6 +244,7 @@ impl Default for Settings {
             origins: vec![vec![Origin::Test]],
             channel_defaults: Channel::default(),
             clips: BTreeMap::new(),
+            logins: Vec::new(),
             http: Http::default(),
             ice: Ice::default(),
             ovt: Ovt::default(),

@@ -603,5 +603,8 @@ impl Kind<String> for IceUrl {
     }
 }
 
+mod access;
 #[cfg(test)]
 mod tests;
+
+pub(super) use access::{Moment, Network, Passphrase, UserName};

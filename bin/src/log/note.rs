@@ -1,10 +1,12 @@
 //! The core's notes in words: who, where, what happened, what to do.
 
 mod channel;
+mod playback;
 
 use holdfast_core::config::Config;
 use holdfast_core::input::{
-    ChannelId, EndReason, EndpointId, FeedId, Loss, Note, RefuseReason, SessionId, Switch, ViewerEnd, ViewerId,
+    ChannelId, EndReason, EndpointId, FeedId, Loss, Note, PlaybackId, RefuseReason, SessionId, Switch, ViewerEnd,
+    ViewerId,
 };
 use tracing::Level;
 
@@ -22,6 +24,8 @@ pub(super) struct Told<'n> {
     pub(super) session: Option<SessionId>,
     pub(super) reason: Option<&'static str>,
     pub(super) viewer: Option<ViewerId>,
+    pub(super) user: Option<&'n str>,
+    pub(super) playback: Option<PlaybackId>,
 }
 
 impl<'n> Told<'n> {
@@ -36,6 +40,8 @@ impl<'n> Told<'n> {
             session: None,
             reason: None,
             viewer: None,
+            user: None,
+            playback: None,
         }
     }
 
@@ -131,6 +137,12 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::ChannelSwitched { .. }
         | Note::ChannelEnded { .. }
         | Note::ChannelOff { .. } => channel::tell(note, settings),
+        Note::PlaybackStarted { .. }
+        | Note::PlaybackEnded { .. }
+        | Note::PlaybackRefused { .. }
+        | Note::PlaybackPromoted { .. }
+        | Note::PlaybackEvicted { .. }
+        | Note::PlaybackGraced { .. } => playback::tell(note, settings),
         Note::RateLimited { peer, refused } => {
             let sentence = format!(
                 "{peer} sends more WHIP requests than `http.limits.whip_rate` allows: {refused} were answered with 429; behind a \
@@ -224,6 +236,13 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::StartTimeout => (Level::WARN, "no media came within `start_timeout`"),
         RefuseReason::NoSource => (Level::INFO, "no origin of the channel can be had"),
         RefuseReason::NotFound => (Level::INFO, "there is no such endpoint or channel"),
+        RefuseReason::UserLimit => (Level::INFO, "it plays as much at once as it may"),
+        RefuseReason::Suppressed => {
+            (Level::INFO, "the same player ended what could be ended for it a moment ago (`playback.reentry_guard`)")
+        }
+        RefuseReason::AccountExpired => (Level::INFO, "it has expired or is disabled"),
+        RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
+        RefuseReason::Busy => (Level::WARN, "there are as many playbacks as `playback.cleanup_capacity` allows"),
     }
 }
 
@@ -242,6 +261,11 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
             (Level::INFO, "was ended: the channel's origins were tried as often as `retries` allows")
         }
         ViewerEnd::Shutdown => (Level::DEBUG, "was ended: the program stops"),
+        ViewerEnd::Evicted => (Level::INFO, "was ended: its user plays something else instead"),
+        ViewerEnd::Kicked => (Level::INFO, "was ended by an operator"),
+        ViewerEnd::Limit => {
+            (Level::INFO, "was ended: its user plays as much as it may, and no place became free in time")
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! that it is ready. Whoever connects from then on is served at full speed.
 
 mod descriptors;
-mod parts;
+pub(crate) mod parts;
 mod welcome;
 
 use std::fmt;
@@ -105,7 +105,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         warn!("{warning}");
     }
     (served.limits.connections, served.limits.sessions) = (shares.connections, shares.sessions);
-    let server = Server::new(settings.core.clone(), served, Box::new(parts::entropy));
+    let server = Server::new(parts::core(settings, started), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
         listeners: doors,

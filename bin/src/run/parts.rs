@@ -1,18 +1,21 @@
 //! The configuration in the terms of those who move bytes.
 
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use holdfast_core::config::{Config, User};
+use holdfast_core::time::Time;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::OriginSettings;
 use holdfast_io::server::{self, Clip};
 use holdfast_io::ts::AudioCodec;
+use holdfast_io::users::Login;
 use url::Url;
 
 use super::descriptors::Wanted;
-use crate::config::{Audio, IceServer, Settings};
+use crate::config::{self, Audio, IceServer, Settings};
 
 /// Units of media that may wait for the loop, over all sessions: some seconds of dozens of publishers.
 const QUEUE: usize = 16 * 1024;
@@ -55,6 +58,25 @@ fn with_authority(server: &IceServer) -> Option<String> {
     Some(url.into())
 }
 
+/// For the core, whose clock starts with `started`.
+pub(super) fn core(settings: &Settings, started: SystemTime) -> Config {
+    let mut core = settings.core.clone();
+    let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    for (user, login) in core.users.iter_mut().zip(&settings.logins) {
+        let left = |expires: u64| Duration::from_secs(expires).saturating_sub(started);
+        user.until = login.expires.map(|expires| Time::ZERO + left(expires));
+    }
+    core
+}
+
+fn logins(settings: &Settings) -> Vec<Login> {
+    let logins = settings.core.users.iter().zip(&settings.logins);
+    let login = |(user, login): (&User, &config::Login)| {
+        Some(Login { name: user.name.clone(), password: login.password.clone()?, expires: login.expires })
+    };
+    logins.filter_map(login).collect()
+}
+
 /// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
 pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
     let mut clips = settings.clips.clone();
@@ -82,6 +104,9 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
         instance: u128::from_le_bytes(entropy()),
         journal: false,
+        users: logins(settings),
+        trusted_proxies: settings.http.trusted_proxies.clone(),
+        secure: settings.http.tls.is_some(),
     }
 }
 
@@ -93,7 +118,7 @@ pub(super) fn wanted(settings: &Settings, session: usize) -> Wanted {
 }
 
 /// Unpredictable bytes, for the secret part of session URLs and for what tells this process from others.
-pub(super) fn entropy() -> [u8; 16] {
+pub(crate) fn entropy() -> [u8; 16] {
     let mut bytes = [0; 16];
     // It can fail only before the system has gathered any entropy, which is over before programs start.
     getrandom::fill(&mut bytes).expect("the system's random numbers are there");

@@ -163,7 +163,7 @@ mod tests {
         let segments = [segment(0, 2000, false), segment(1, 1000, false), segment(2, 1, true)];
         assert_eq!(bandwidth(segments.into_iter()), 8000);
         assert_eq!(bandwidth([].into_iter()), BANDWIDTH);
-        let index = multivariant(TOKEN, 8000);
+        let index = multivariant("", TOKEN, 8000);
         assert!(index.ends_with("BANDWIDTH=8000\nmedia.m3u8?v=000102030405060708090a0b0c0d0eff\n"), "{index}");
     }
 }

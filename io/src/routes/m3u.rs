@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
 use super::{login, not_allowed, read_only, text};
 use crate::http::{Method, Request, Response};
 use crate::server::Call;
@@ -48,7 +50,10 @@ fn attribute(text: &str) -> String {
     text.chars().map(|c| if c == '"' || c.is_control() { '\'' } else { c }).collect()
 }
 
+/// What stands for itself in a path (RFC 3986 §2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
 /// As one segment of a path.
-pub(super) fn encode(segment: &str) -> impl std::fmt::Display + '_ {
-    percent_encoding::utf8_percent_encode(segment, percent_encoding::NON_ALPHANUMERIC)
+fn encode(segment: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(segment, RESERVED)
 }

@@ -10,4 +10,5 @@ mod ice;
 mod limits;
 mod live;
 mod status;
+mod users;
 mod whip;

@@ -384,6 +384,9 @@ impl Bench<'_> {
         let feed = &self.truth.feeds[&viewer.feed];
         match reason {
             ViewerEnd::Left => holds!(false, "feed-2", "{id} is told that it left"),
+            ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => {
+                holds!(false, "feed-2", "{id} ends as {reason:?} where nobody has to log in");
+            }
             ViewerEnd::Ended | ViewerEnd::NoSource => {
                 let channel = self.truth.channel_of(viewer.feed);
                 let so = channel.is_some_and(|channel| self.end_viewer(channel, reason));

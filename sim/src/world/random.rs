@@ -59,7 +59,7 @@ fn config(dice: &mut SmallRng) -> Config {
         viewers: *pick(dice, &[1, 3, 10_000]),
         ..Live::default()
     };
-    Config { endpoints, channels: channels(dice), live }
+    Config { endpoints, channels: channels(dice), live, ..Config::default() }
 }
 
 impl World<'_> {

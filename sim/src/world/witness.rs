@@ -65,6 +65,7 @@ impl Witness {
                     self.faults.add(Fault::LateViewer);
                 }
             }
+            Input::Play { .. } | Input::Kick { .. } => {}
             Input::Join { feed, .. } => {
                 if !truth.feeds.contains_key(feed) {
                     self.faults.add(Fault::Nonsense);
@@ -134,7 +135,7 @@ impl Witness {
                 ViewerEnd::Shutdown => Mark::ViewerEndedShutdown,
                 ViewerEnd::Ended => Mark::ViewerEndedEnded,
                 ViewerEnd::NoSource => Mark::ViewerEndedNoSource,
-                ViewerEnd::Left => return,
+                ViewerEnd::Left | ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => return,
             }),
             Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),
             Output::Accept { .. } | Output::Ready { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {}
@@ -179,6 +180,11 @@ impl Witness {
             RefuseReason::NotFound => Mark::RefusedNotFound,
             RefuseReason::StartTimeout => Mark::RefusedStartTimeout,
             RefuseReason::NoSource => Mark::RefusedNoSource,
+            RefuseReason::UserLimit
+            | RefuseReason::Suppressed
+            | RefuseReason::AccountExpired
+            | RefuseReason::Kicked
+            | RefuseReason::Busy => return,
         });
         if let Some(join) = truth.joins.iter().find(|join| join.request == request) {
             match reason {

@@ -50,7 +50,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             let why = match reason {
                 ViewerEnd::Ended => "its origin ended the stream and did not begin again within `end_grace`",
                 ViewerEnd::NoSource => "its origins were tried as often as `retries` allows",
-                ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Idle | ViewerEnd::Shutdown => reason.as_str(),
+                other => other.as_str(),
             };
             let what = format!("its viewers are ended: {why}");
             let place = Place::Channel(name(settings, *channel));
