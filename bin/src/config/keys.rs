@@ -372,7 +372,7 @@ keys! {
         |s, n| &mut s.core.users[n].name, UserName;
     "user[].password", "As it is typed, or what `holdfast password` makes of it.",
         |s, n| &mut s.logins[n].password, Passphrase;
-    "user[].max_connections", "Playbacks at once; 0 = any number.",
+    "user[].max_connections", "Playbacks at once; 0: any number.",
         |s, n| &mut s.core.users[n].max_connections, Count(0, 1_000_000);
     "user[].soft_connections", "So many more.",
         |s, n| &mut s.core.users[n].soft_connections, Count(0, 1_000_000);

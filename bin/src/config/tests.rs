@@ -57,7 +57,8 @@ fn the_sample_is_all_comment_and_its_defaults_are_the_defaults() {
     let written = uncommented(SAMPLE);
     assert_eq!(parse(&written, "f.toml").expect("reads"), Settings::default());
     // A default that is not really written out would read as the default as well.
-    for key in KEYS.iter().filter(|key| !key.path.starts_with("ice.servers[]")) {
+    let is_example = |path: &str| ["ice.servers[]", "user[]"].iter().any(|list| path.starts_with(list));
+    for key in KEYS.iter().filter(|key| !is_example(key.path)) {
         let (section, name) = key.path.rsplit_once('.').expect("a section");
         let has_name = |other: &&super::keys::Key| other.path == format!("channel_defaults.{name}");
         let section = if section == "channel[]" && KEYS.iter().any(|other| has_name(&other)) {
@@ -75,17 +76,51 @@ fn the_sample_is_all_comment_and_its_defaults_are_the_defaults() {
 }
 
 #[test]
-fn the_example_in_the_sample_reads() {
-    let example: String = SAMPLE
-        .lines()
-        .skip_while(|line| *line != "# [[ice.servers]]")
-        .take_while(|line| !line.is_empty())
-        .filter(|line| line.starts_with("# [") || line.contains(" = "))
-        .map(|line| line[2..].to_owned() + "\n")
-        .collect();
-    let settings = parse(&example, "f.toml").expect("reads");
-    assert_eq!(settings.ice.servers.len(), 1);
-    assert_eq!(settings.ice.servers[0].username, "edge");
+fn the_examples_in_the_sample_read() {
+    let example = |list: &str| -> String {
+        let lines =
+            SAMPLE.lines().skip_while(|line| *line != format!("# [[{list}]]")).take_while(|line| !line.is_empty());
+        lines
+            .filter(|line| line.starts_with("# [") || line.contains(" = "))
+            .map(|line| line[2..].to_owned() + "\n")
+            .collect()
+    };
+    let settings = parse(&(example("ice.servers") + &example("user")), "f.toml").expect("reads");
+    assert_eq!((settings.ice.servers.len(), settings.ice.servers[0].username.as_str()), (1, "edge"));
+    assert_eq!((settings.core.users.len(), settings.core.users[0].name.as_str()), (1, "anna"));
+}
+
+#[test]
+fn users_have_a_name_of_their_own_and_a_password() {
+    let faults = |text: &str| parse(text, "f.toml").expect_err("refused").to_string();
+    let no_name = faults("[[user]]\npassword = 'x'");
+    assert!(no_name.contains("has no name"), "{no_name}");
+    let no_password = faults("[[user]]\nname = 'anna'");
+    assert!(no_password.contains("\"anna\" has no password"), "{no_password}");
+    let twice = faults("user = [{ name = 'a', password = 'x' }, { name = 'a', password = 'y' }]");
+    assert!(twice.contains("is the name of `user[0]` already") && !twice.contains('x'), "{twice}");
+    let settings = parse("user = [{ name = 'a', password = 'x', expires = '2027-01-31' }]", "f.toml").expect("reads");
+    assert_eq!(settings.logins[0].expires, Some(1_801_353_600));
+    assert!(!super::effective(&settings).contains("'x'"));
+}
+
+#[test]
+fn strategies_that_are_never_tried_are_refused() {
+    let faults =
+        |list: &str| parse(&format!("playback.strategies = [{list}]"), "f.toml").map_err(|faults| faults.to_string());
+    for (list, word) in [
+        ("'grace_hold', 'grace_instant'", "more than one grace"),
+        ("'evict_oldest', 'evict_same_ip_oldest'", "stands behind"),
+        ("'deny', 'grace_hold'", "never tried"),
+        ("'evict_everybody'", "is not known here"),
+    ] {
+        let fault = faults(list).expect_err(list);
+        assert!(fault.contains(word), "{fault}");
+    }
+    for list in ["", "'evict_same_ip_latest', 'evict_oldest', 'grace_hold', 'deny'", "'grace_instant', 'evict_oldest'"]
+    {
+        assert!(faults(list).is_ok(), "{list}");
+    }
 }
 
 #[test]
