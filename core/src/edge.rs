@@ -96,7 +96,7 @@ impl Edge {
             Input::Poll { request, viewer, token } => {
                 let token = token.unwrap_or_else(|| Token(cx.env.entropy()));
                 cx.feeds.poll(now, request, viewer, token, cx.out);
-                if !cx.feeds.is_there(viewer) {
+                if cx.feeds.feed_of(viewer).is_none() {
                     // Somebody is known by its token already.
                     self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
                 }

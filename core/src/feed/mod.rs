@@ -407,9 +407,9 @@ impl Feeds {
         started.into_iter().flat_map(|(feed, cursor)| feed.ring.slices(cursor))
     }
 
-    /// Whether the viewer has not ended.
-    pub fn is_there(&self, id: ViewerId) -> bool {
-        self.viewers.get(id).is_some()
+    /// Which feed the viewer watches, if it has not ended.
+    pub fn feed_of(&self, id: ViewerId) -> Option<FeedId> {
+        self.viewers.get(id).map(|viewer| viewer.feed)
     }
 
     /// How many viewers there are, over all feeds.

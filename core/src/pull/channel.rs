@@ -18,6 +18,9 @@ use crate::time::Time;
 /// How long media may come before something that a player can start with.
 const KEY_FRAME_WAIT: Duration = Duration::from_secs(15);
 
+/// How long an earlier origin is left alone that gets the stream from here; longer than channels stay on for nobody.
+const LOOP_PAUSE: Duration = Duration::from_secs(300);
+
 /// One connection to an origin.
 #[derive(Clone, Copy, Debug)]
 struct Upstream {
@@ -283,7 +286,9 @@ impl Turn<'_, '_> {
             // That a silent connection is gone is news: there may be an origin again.
             self.channel.round.next = now;
         }
-        if kept && upstream.wrote && loss == Loss::Ended {
+        // One that had fallen silent before did not end in order, whatever its connection says: a server that hangs lets its
+        // clients' time-outs end it.
+        if kept && was == Phase::Live && loss == Loss::Ended {
             self.channel.grace = Some(now + self.channel.settings.end_grace);
         }
         if !kept && was == Phase::Live {
@@ -291,7 +296,9 @@ impl Turn<'_, '_> {
             let (first, chance) = (self.channel.settings.failback_interval, self.chance());
             let longest = config::Channel::FAILBACK_MAX.max(first);
             self.channel.probes = self.channel.probes.saturating_add(1);
-            self.channel.probe = now + pause(first, longest, self.channel.probes, chance);
+            // An origin that gets the stream from here will, until somebody changes that. Looking at it keeps it going.
+            let least = if loss == Loss::Loop { LOOP_PAUSE } else { Duration::ZERO };
+            self.channel.probe = now + pause(first, longest, self.channel.probes, chance).max(least);
         }
         self.channel.counts.lost[loss as usize] += 1;
         self.channel.last_loss = Some((upstream.index, loss));
@@ -373,9 +380,13 @@ impl Turn<'_, '_> {
 
     fn turn_off(&mut self) {
         let running = matches!(self.channel.phase, Phase::Seeking | Phase::Live);
-        if !running || self.off_at().is_none_or(|at| self.cx.now < at) {
-            return;
+        if running && self.off_at().is_some_and(|at| self.cx.now >= at) {
+            self.leave();
         }
+    }
+
+    /// Nothing is fetched and nothing is remembered until somebody asks again.
+    fn leave(&mut self) {
         self.close_all();
         self.channel.round.reset();
         (self.channel.phase, self.channel.grace) = (Phase::Off, None);
@@ -478,6 +489,12 @@ impl Turn<'_, '_> {
                     self.seek();
                 } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
                     self.answer_held(RefuseReason::NoSource);
+                    if self.channel.settings.on_demand
+                        && self.channel.last_loss.is_some_and(|(_, loss)| loss == Loss::Loop)
+                    {
+                        // It was asked for by its own origin. Others can have it.
+                        self.leave();
+                    }
                 }
             }
         }

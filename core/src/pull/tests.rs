@@ -587,6 +587,49 @@ fn an_origin_that_ended_in_order_is_asked_again_for_a_while() {
     assert!(stage.ended.is_empty(), "it began again");
 }
 
+/// P7: what hangs is ended by its client's own time-outs, and works again later.
+#[test]
+fn p7_an_end_of_what_had_fallen_silent_is_no_end_in_order() {
+    let mut stage = Stage::of(&[Origin::Good]);
+    stage.viewer();
+    stage.run(10_000);
+    stage.muted[0] = true;
+    stage.run(28_000);
+    stage.origins[0] = Origin::Mute;
+    stage.lose(0, Loss::Ended);
+    stage.run(15_000);
+    assert!(stage.ended.is_empty(), "{:?}", stage.ended);
+    (stage.origins[0], stage.muted[0]) = (Origin::Good, false);
+    stage.run(60_000);
+    assert_eq!((stage.phase(), stage.ended.len()), (Phase::Live, 0));
+}
+
+#[test]
+fn an_earlier_origin_that_leads_back_here_is_left_alone_for_long() {
+    let looks = |loss| {
+        let mut stage = Stage::of(&[Origin::Fails(loss, 20), Origin::Good]);
+        stage.viewer();
+        stage.run(600_000);
+        stage.opens_of(0).windows(2).map(|pair| pair[1] - pair[0]).skip(1).collect::<Vec<u64>>()
+    };
+    assert!(looks(Loss::Refused).iter().all(|pause| *pause <= 40_000));
+    let looks = looks(Loss::Loop);
+    assert!(!looks.is_empty() && looks.iter().all(|pause| *pause >= 300_000), "{looks:?}");
+}
+
+#[test]
+fn p21_who_asks_for_its_own_stream_does_not_keep_others_from_it() {
+    let mut stage = Stage::of(&[Origin::Fails(Loss::Loop, 20)]);
+    let request = stage.join();
+    stage.run(100);
+    assert_eq!(stage.fate(request), Some(Fate::Refused(RefuseReason::NoSource, 20)));
+    assert_eq!(stage.phase(), Phase::Off);
+    stage.origins[0] = Origin::Good;
+    stage.viewer();
+    stage.run(1_000);
+    assert_eq!(stage.phase(), Phase::Live);
+}
+
 #[test]
 fn retries_are_counted_in_rounds_and_their_end_is_remembered() {
     for retries in 0..3 {

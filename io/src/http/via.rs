@@ -20,7 +20,8 @@ impl Pseudonym {
     }
 }
 
-/// The list of a request's hops, for the request to an origin that serves it. `Via` is what HTTP has for this ("avoiding
+/// The servers that a message came through: a request, for the request to an origin that serves it; or an answer, for the answers
+/// that hand it on. `Via` is what HTTP has for this ("avoiding
 /// request loops", RFC 9110 §7.6.3), and other proxies add themselves to it and pass it on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Via {
@@ -40,14 +41,14 @@ impl fmt::Display for Looped {
 impl std::error::Error for Looped {}
 
 impl Via {
-    /// Reads the hops of a request to the edge of this pseudonym.
+    /// Reads the hops of a message to the edge of this pseudonym.
     ///
     /// # Errors
     /// [`Looped`] if it is among them, or if they are more than eight.
-    pub fn of(request: &Headers, own: &Pseudonym) -> Result<Self, Looped> {
+    pub fn of(message: &Headers, own: &Pseudonym) -> Result<Self, Looped> {
         // Each is a protocol, a name, and perhaps a comment, of which what stands behind a comma has no second word or is
         // taken for a hop: that makes a list longer, never shorter.
-        let names = request.list("Via").filter_map(|hop| hop.split_ascii_whitespace().nth(1));
+        let names = message.list("Via").filter_map(|hop| hop.split_ascii_whitespace().nth(1));
         let names = names.filter(|name| FieldValue::new(*name).is_ok());
         let hops: Vec<Box<str>> = names.take(HOPS + 1).map(Into::into).collect();
         if hops.len() > HOPS || hops.iter().any(|hop| **hop == *own.0) {
@@ -56,7 +57,12 @@ impl Via {
         Ok(Via { hops })
     }
 
-    /// The value for the request to the origin: the hops, and this edge as the last.
+    /// Whether a hop of the one is a hop of the other.
+    pub fn meets(&self, other: &Via) -> bool {
+        self.hops.iter().any(|hop| other.hops.contains(hop))
+    }
+
+    /// The value for the message that goes on: the hops, and this edge as the last.
     pub fn through(&self, own: &Pseudonym) -> FieldValue {
         let hops = self.hops.iter().map(|hop| &**hop).chain([own.0.as_str()]);
         let list: Vec<String> = hops.map(|hop| format!("1.1 {hop}")).collect();
@@ -88,6 +94,14 @@ mod tests {
         assert_eq!(Via::of(&request(&[second.as_str()]), &a), Err(Looped));
         assert_eq!(Via::of(&request(&["1.1 x (a, b)", second.as_str()]), &b), Err(Looped));
         assert!(Via::of(&request(&[second.as_str()]), &Pseudonym::new([3; 16])).is_ok());
+    }
+
+    #[test]
+    fn two_messages_that_came_through_one_edge_are_known() {
+        let own = Pseudonym::new([1; 16]);
+        let via = |lines: &[&str]| Via::of(&request(lines), &own).unwrap();
+        assert!(via(&["1.1 a, 1.1 b"]).meets(&via(&["1.1 c, 1.1 a"])));
+        assert!(!via(&["1.1 a"]).meets(&via(&["1.1 b"])) && !via(&[]).meets(&via(&["1.1 b"])));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use holdfast_core::input::{FeedId, Input};
 use holdfast_core::playback::Item;
 
 use super::{login, not_allowed, not_found};
-use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE, VIA};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::server::{Call, Server};
 
@@ -26,7 +26,7 @@ pub(super) fn watch(call: &mut Call<'_>, request: &Request, first: &str, second:
             });
         }
         // Nobody is counted for looking.
-        Method::Head => call.answer(stream()),
+        Method::Head => call.answer(stream(call.server, feed)),
         Method::Options => {
             let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
@@ -48,11 +48,12 @@ pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Op
 pub(super) fn not_in_a_circle(call: &mut Call<'_>, request: &Request, feed: FeedId) -> bool {
     let Some(channel) = call.server.edge().pull().channel_of(feed) else { return true };
     match Via::of(&request.headers, &call.server.settings().pseudonym()) {
-        Ok(via) => {
+        // Whoever asks may be whom it comes from.
+        Ok(via) if !via.meets(&call.server.comes_through(channel)) => {
             call.server.came_through(channel, via);
             true
         }
-        Err(_) => {
+        Ok(_) | Err(_) => {
             call.answer(comes_from_here());
             false
         }
@@ -80,8 +81,13 @@ fn feed(server: &Server, name: &str, slot: Option<&str>) -> Option<FeedId> {
 
 /// The head of a live stream: 200 whatever range was asked for, since players take a 206 of unknown size for something to
 /// seek in; ended by the connection's end.
-pub(crate) fn stream() -> Response {
+///
+/// It says which servers the stream comes through: an edge that finds itself among them would get its own stream back.
+pub(crate) fn stream(server: &Server, feed: FeedId) -> Response {
+    let channel = server.edge().pull().channel_of(feed);
+    let via = channel.map(|channel| server.comes_through(channel)).unwrap_or_default();
     Response::new(Status::OK)
+        .header(VIA, via.through(&server.settings().pseudonym()))
         .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
         .header(ACCEPT_RANGES, FieldValue::from_static("none"))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))

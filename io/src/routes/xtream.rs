@@ -162,7 +162,7 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
         Method::Get => begin(call, request, user, feed, file.hls.then_some(at)),
         // Nobody is counted for looking.
         Method::Head if file.hls => call.answer(super::hls::playlist_head()),
-        Method::Head => call.answer(live::stream()),
+        Method::Head => call.answer(live::stream(call.server, feed)),
         _ => call.answer(not_allowed("GET, HEAD")),
     }
 }

@@ -60,6 +60,8 @@ struct Source {
     scanner: Scanner,
     /// Of what does not come as MPEG-TS.
     muxer: Option<Muxer>,
+    /// The servers that it comes through, as far as they say so.
+    via: Via,
 }
 
 /// How a source's bytes come.
@@ -140,6 +142,13 @@ impl Server {
         }
     }
 
+    /// The servers that the channel's media comes through, as far as they say so.
+    pub(crate) fn comes_through(&self, channel: ChannelId) -> Via {
+        let kept = self.edge().pull().state(channel).and_then(|state| state.kept);
+        let source = kept.and_then(|(source, _)| self.sources.sources.get(&source));
+        source.map(|source| source.via.clone()).unwrap_or_default()
+    }
+
     /// Does what the core says about a source.
     pub(super) fn execute_source(&mut self, now: Time, output: Output) {
         match output {
@@ -202,7 +211,7 @@ impl Server {
                 Means::Slot(followed)
             }
         };
-        let source = Source { channel, index, feed, means, scanner: Scanner::default(), muxer };
+        let source = Source { channel, index, feed, means, scanner: Scanner::default(), muxer, via: Via::default() };
         self.sources.sources.insert(id, source);
     }
 
@@ -289,8 +298,8 @@ impl Server {
                 self.fetch(now, id);
             }
             Some(Means::Ovt { .. }) => {
-                // There is no other end in the protocol.
-                self.source_lost(now, id, Loss::Ended, String::from("the origin closed the connection"));
+                // A stream that ends in order is stopped.
+                self.source_lost(now, id, Loss::Reset, String::from("the origin closed the connection"));
             }
             _ => {}
         }
@@ -367,7 +376,18 @@ impl Server {
                 let why = format!("the origin answers with {other}; a source is an address that gives MPEG-TS");
                 self.source_lost(now, id, Loss::Unusable, why);
             }
-            None => self.decide(now, Input::Opened { source: id }),
+            None => match Via::of(&head.headers, &self.settings.pseudonym()) {
+                Ok(via) => {
+                    if let Some(source) = self.sources.sources.get_mut(&id) {
+                        source.via = via;
+                    }
+                    self.decide(now, Input::Opened { source: id });
+                }
+                Err(_) => {
+                    let why = String::from("the origin gets this stream from here");
+                    self.source_lost(now, id, Loss::Loop, why);
+                }
+            },
         }
     }
 

@@ -20,7 +20,9 @@ impl Server {
             return self.inbox.push_back(Input::Leave { viewer });
         };
         if self.connections.get(id).is_none_or(|connection| connection.edge.is_none()) {
-            self.answer(now, id, routes::shared(routes::live::stream()));
+            let Some(feed) = self.edge().feeds().feed_of(viewer) else { return };
+            let head = routes::live::stream(self, feed);
+            self.answer(now, id, routes::shared(head));
         }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::Watching(viewer);

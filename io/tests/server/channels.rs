@@ -269,6 +269,38 @@ fn p21_a_request_that_came_through_here_is_refused() {
     assert!(again.starts_with("HTTP/1.1 508 "), "{again}");
 }
 
+/// Two edges that are each other's sources: neither may go on from the other's copy of its own stream.
+#[test]
+fn p21_a_stream_is_not_taken_from_whoever_takes_it_from_here() {
+    let mut desk = desk(&["http://other-edge.example/live/news.ts"]);
+    let viewer = desk.watch();
+    let (link, _) = desk.link();
+    desk.link_opens(link);
+    let asked = String::from_utf8(desk.asked.remove(&link).unwrap()).unwrap();
+    let own = header(&asked, "Via").unwrap();
+    let answer = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n";
+    desk.link_says(link, format!("{answer}Via: 1.1 holdfast-third, {own}, 1.1 holdfast-other\r\n\r\n"));
+    assert_eq!(desk.losses(), [Loss::Loop]);
+    drop(viewer);
+
+    // Nor is one given to whom it comes from.
+    let mut desk = self::desk(&["http://other-edge.example/live/news.ts"]);
+    let viewer = desk.watch();
+    let (link, _) = desk.link();
+    desk.link_opens(link);
+    desk.link_says(link, format!("{answer}Via: 1.1 holdfast-third, 1.1 holdfast-other\r\n\r\n"));
+    desk.link_says(link, media(20));
+    let head = desk.read(viewer);
+    let via = header(&head, "Via").expect("it says where the stream comes through");
+    assert!(via.starts_with("1.1 holdfast-third, 1.1 holdfast-other, 1.1 holdfast-0"), "{via}");
+    let asks = |desk: &mut crate::desk::Desk, hop: &str| {
+        desk.ask(&format!("GET /live/news.ts HTTP/1.1\r\nHost: h\r\nVia: 1.1 {hop}\r\n\r\n"))
+    };
+    assert!(asks(&mut desk, "holdfast-other").starts_with("HTTP/1.1 508 "));
+    assert!(asks(&mut desk, "holdfast-third").starts_with("HTTP/1.1 508 "));
+    assert!(asks(&mut desk, "holdfast-fourth").starts_with("HTTP/1.1 200 "));
+}
+
 #[test]
 fn an_origin_of_ovenmediaengine_is_talked_to_as_one_of_its_edges() {
     let mut desk = desk(&["ovt://origin.example/app/stream"]);
@@ -321,8 +353,9 @@ fn an_origin_of_ovenmediaengine_is_talked_to_as_one_of_its_edges() {
     let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
     is_whole(&answer[end..]);
     assert!(answer.len() > 80_000);
+    // A stream that ends in order is stopped; this is a server that is gone.
     desk.link_ends(link);
-    assert_eq!(desk.losses(), [Loss::Ended]);
+    assert_eq!(desk.losses(), [Loss::Reset]);
 }
 
 #[test]
