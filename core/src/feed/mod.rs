@@ -412,6 +412,11 @@ impl Feeds {
         self.viewers.len()
     }
 
+    /// How many deadlines are armed.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
     /// All feeds, in the order in which they were opened.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
         self.feeds.iter().map(|(id, _)| id)
