@@ -10,7 +10,7 @@ use alloc::collections::VecDeque;
 
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
-use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Token, Writer};
+use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, Token, ViewerEnd, Writer};
 use crate::names::Names;
 use crate::publish::{self, Context, Denied, Head, Publish};
 use crate::pull::Pull;
@@ -93,6 +93,7 @@ impl Edge {
             }
             Input::Playlist { request, viewer } => cx.feeds.ask_playlist(now, request, viewer, cx.out),
             Input::Polled { viewer, bytes } => cx.feeds.polled(now, viewer, bytes),
+            Input::GiveUp { viewer } => cx.feeds.end(now, viewer, ViewerEnd::Idle, cx.out),
             Input::Drain => {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);

@@ -164,6 +164,11 @@ pub enum Input {
         /// How many bytes of its feed that are.
         bytes: u64,
     },
+    /// A viewer waits no longer for a feed that nothing comes into: it ends as [`ViewerEnd::Idle`].
+    GiveUp {
+        /// The viewer.
+        viewer: ViewerId,
+    },
 }
 
 /// Everything the core asks for.

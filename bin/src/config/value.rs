@@ -157,6 +157,24 @@ impl Kind<Duration> for Span {
     }
 }
 
+/// This word, or a length of time.
+pub(super) struct SpanOr(pub(super) &'static str, pub(super) Span);
+
+impl Kind<Option<Duration>> for SpanOr {
+    fn read(&self, value: Value<'_>) -> Result<Option<Duration>, Wrong> {
+        let SpanOr(word, span) = self;
+        if value.text(SPAN_RIGHT).is_ok_and(|text| text == *word) {
+            return Ok(None);
+        }
+        let or = |wrong: Wrong| Wrong { right: format!("{}; or \"{word}\"", wrong.right), ..wrong };
+        span.read(value).map(Some).map_err(or)
+    }
+
+    fn show(&self, value: &Option<Duration>) -> String {
+        value.map_or_else(|| quoted(self.0), |span| self.1.show(&span))
+    }
+}
+
 fn parse_span(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest.is_empty() {

@@ -519,9 +519,13 @@ impl Feeds {
         }
     }
 
-    fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
+    /// Ends a viewer.
+    pub fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
         self.refuse_held(id, reason, out);
-        let Some(viewer) = self.remove(now, id, reason) else { return };
+        let Some(viewer) = self.remove(now, id, reason) else {
+            self.ignored += 1;
+            return;
+        };
         out.push_back(Output::ViewerEnd { viewer: id, reason });
         if reason == ViewerEnd::Left {
             return;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_core::id::Id;
-use holdfast_core::input::{Loss, Note, Writer};
+use holdfast_core::input::{Loss, Note, ViewerEnd, Writer};
 use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt;
@@ -24,10 +25,14 @@ fn desk(sources: &[&str]) -> Desk {
 }
 
 fn numbered(sources: &[&str], instance: u128) -> Desk {
+    with(sources, Settings { instance, ..Settings::default() })
+}
+
+fn with(sources: &[&str], settings: Settings) -> Desk {
     let channel = Channel { name: "news".into(), sources: sources.len() as u32, ..Channel::default() };
     let config = Config { endpoints: vec![Endpoint::default()], channels: vec![channel], ..Config::default() };
     let origins = vec![sources.iter().map(|source| Origin::parse(source).unwrap()).collect()];
-    Desk::open(config, Settings { origins, instance, ..Settings::default() })
+    Desk::open(config, Settings { origins, ..settings })
 }
 
 /// An encoder: a picture each 40 ms, each tenth a key frame, and sound.
@@ -416,8 +421,10 @@ impl Chain {
 
     /// With an edge that bears this random number; the origin's is 7.
     fn of(target: &str, instance: u128) -> Self {
-        let mut origin = desk(&["http://camera.example/x"]);
-        let mut edge = numbered(&[target], instance);
+        Chain::from(desk(&["http://camera.example/x"]), numbered(&[target], instance))
+    }
+
+    fn from(mut origin: Desk, mut edge: Desk) -> Self {
         edge.watch();
         let (link, _) = edge.link();
         let accepted = origin.server.accepted_edge(origin.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
@@ -458,6 +465,12 @@ impl Chain {
         }
     }
 
+    fn wait(&mut self, until: u64) {
+        self.origin.run(until);
+        self.edge.run(until);
+        self.pass();
+    }
+
     fn camera_opens(&mut self) {
         (self.source, _) = self.origin.link();
         self.origin.link_opens(self.source);
@@ -489,6 +502,28 @@ fn one_server_fetches_from_another_over_ovt() {
     chain.origin.server.closed(now, accepted);
     chain.origin.turn();
     assert_eq!((chain.origin.server.edge().feeds().viewer_count(), chain.origin.server.connection_count()), (0, 0));
+}
+
+#[test]
+fn a_stream_that_is_silent_ends_for_an_edge() {
+    let silence = Some(Duration::from_secs(2));
+    let settings = Settings { instance: 7, packet_silence: silence, ..Settings::default() };
+    let origin = with(&["http://camera.example/x"], settings);
+    let mut chain = Chain::from(origin, numbered(&["ovt://origin.example/live/news"], 8));
+    chain.encoder.sets = SETS;
+    chain.camera_opens();
+    // Longer than it may be silent.
+    chain.send(100);
+    assert!(chain.edge.losses().is_empty() && chain.ends.is_some(), "it sends");
+    let last = chain.origin.now;
+    chain.wait(last + 1_900);
+    assert!(chain.ends.is_some(), "not yet");
+    chain.wait(last + 2_100);
+    assert!(chain.ends.is_none());
+    assert_eq!(chain.edge.losses(), [Loss::Ended]);
+    let ends = |note: &Note| matches!(note, Note::ViewerEnded { reason: ViewerEnd::Idle, .. });
+    assert!(chain.origin.notes.iter().any(ends), "{:?}", chain.origin.notes);
+    assert_eq!(chain.origin.server.connection_count(), 0);
 }
 
 #[test]
