@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdfast_io::origin::Origin;
+use holdfast_io::origin::{Origin, shown_path};
 use holdfast_io::ovt::Generation;
 use toml::Spanned;
 use toml::de::DeValue;
@@ -400,6 +400,8 @@ impl Kind<Origin> for Source {
                 url.set_query(Some("***"));
             }
             url.set_fragment(None);
+            let path = shown_path(&url, "***");
+            url.set_path(&path);
             String::from(url)
         };
         quoted(&match value {

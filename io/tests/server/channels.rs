@@ -97,7 +97,7 @@ impl Desk {
         self.links[0].clone()
     }
 
-    fn link_opens(&mut self, link: LinkId) {
+    pub fn link_opens(&mut self, link: LinkId) {
         self.server.link_connected(self.time(), link, "192.0.2.1:80".parse().unwrap());
         self.turn();
     }
