@@ -103,6 +103,7 @@ impl Edge {
             }
             Input::Playlist { request, viewer } => cx.feeds.ask_playlist(now, request, viewer, cx.out),
             Input::Polled { viewer, bytes } => cx.feeds.polled(now, viewer, bytes),
+            Input::GiveUp { viewer } => cx.feeds.end(now, viewer, ViewerEnd::Idle, cx.out),
             Input::Drain => {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);

@@ -210,6 +210,11 @@ pub enum Input {
         /// How long its player may not come back, in µs.
         block: u64,
     },
+    /// A viewer waits no longer for a feed that nothing comes into: it ends as [`ViewerEnd::Idle`].
+    GiveUp {
+        /// The viewer.
+        viewer: ViewerId,
+    },
 }
 
 /// Everything the core asks for.

@@ -1,11 +1,15 @@
 //! Where a channel's media comes from: the URLs of its sources.
 
+mod shown;
+
 use std::fmt;
 use std::path::PathBuf;
 
 use url::Url;
 
 use crate::ovt::Generation;
+pub(crate) use shown::Secrets;
+pub use shown::path as shown_path;
 
 /// One source of a channel.
 #[derive(Clone, PartialEq, Eq)]
@@ -121,16 +125,13 @@ impl Origin {
         Ok(Origin::Slot { endpoint: endpoint.to_owned(), slot })
     }
 
-    /// The URL without user, password and query, which may hold keys.
+    /// The URL as it is shown, logged and told: scheme, host, port and the last part of the path, such as
+    /// `http://origin.example:8080/…/123.ts`. The rest may hold keys, and so may a last part of 16 characters or more.
     pub fn label(&self) -> String {
         let plain = |url: &Url| {
-            let mut url = url.clone();
-            // A URL that cannot have them has none.
-            let _ = url.set_username("").and_then(|()| url.set_password(None));
-            let had_query = url.query().is_some();
-            url.set_query(None);
-            url.set_fragment(None);
-            format!("{url}{}", if had_query { "?…" } else { "" })
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            let (host, path) = (url.host_str().unwrap_or_default(), shown_path(url, "…"));
+            format!("{}://{host}{port}{path}{}", url.scheme(), if url.query().is_some() { "?…" } else { "" })
         };
         match self {
             Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => plain(url),
@@ -142,6 +143,16 @@ impl Origin {
             Origin::Test => String::from("test:"),
             Origin::Slot { endpoint, slot } => format!("whip:{endpoint}/{}", slot + 1),
         }
+    }
+
+    /// Words that came from elsewhere and may repeat the URL, without what [`Origin::label`] hides.
+    pub fn redact(&self, text: &str) -> String {
+        let secrets = match self {
+            Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => Secrets::of(url),
+            Origin::Ovt { target, .. } => Url::parse(target).map(|url| Secrets::of(&url)).unwrap_or_default(),
+            Origin::File(_) | Origin::Test | Origin::Slot { .. } => Secrets::default(),
+        };
+        secrets.without(text)
     }
 }
 
@@ -192,9 +203,17 @@ mod tests {
 
     #[test]
     fn a_label_holds_no_secret() {
-        for text in ["http://user:secret@a.example/x.ts?token=secret", "rtsp://user:secret@a.example/x?secret"] {
-            let label = Origin::parse(text).unwrap().label();
-            assert!(!label.contains("secret") && !label.contains("user") && label.contains("a.example"), "{label}");
+        for (text, label) in [
+            ("http://user:secret@a.example/x.ts?token=secret", "http://a.example/x.ts?…"),
+            ("http://a.example:8080/live/user/secret/123.ts#secret", "http://a.example:8080/…/123.ts"),
+            ("rtsp://user:secret@a.example/x?secret", "rtsp://a.example/x?…"),
+            ("srt://a.example:7000?passphrase=secretsecret", "srt://a.example:7000?…"),
+            ("ovt://[::1]:9001/secret/stream?generation=0.18", "ovt://[::1]:9001/…/stream"),
+            ("file:///var/lib/slate.ts", "file:///var/lib/slate.ts"),
+        ] {
+            let origin = Origin::parse(text).unwrap();
+            assert_eq!((origin.label().as_str(), format!("{origin:?}").as_str()), (label, label), "{text}");
+            assert!(!origin.redact(&format!("cannot open {text}")).contains("secret"), "{text}");
         }
     }
 }

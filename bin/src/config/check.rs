@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use holdfast_core::config::Config;
 
@@ -20,6 +21,8 @@ use super::value::show_span;
 const MOST_FEEDS: u64 = 4096;
 /// What all feeds together may keep.
 const MOST_BUFFERED: u64 = 64 << 30;
+/// Bits per second of a stream whose source says nothing of that.
+const USUAL_RATE: u64 = 4_000_000;
 
 /// Checks that need nothing but the settings.
 pub(super) fn settings(reader: &mut Reader<'_>) {
@@ -30,6 +33,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     channels::settings(reader);
     users::settings(reader);
     feeds(reader);
+    hls(reader);
 }
 
 /// Checks that look at the files that settings name.
@@ -106,6 +110,34 @@ fn feeds(reader: &mut Reader<'_>) {
     }
 }
 
+fn hls(reader: &mut Reader<'_>) {
+    let hls = &reader.settings.core.live.hls;
+    let least = Duration::from_secs(hls.target() * 2);
+    let Some(timeout) = hls.viewer_timeout.filter(|timeout| *timeout < least) else { return };
+    // A player asks for its playlist once a target duration, and one that has enough may leave one out.
+    let wrong = format!("{} is too short for players, which ask every {}s", show_span(timeout), hls.target());
+    let right = format!("write \"{}\" or more, or a shorter `segment`", show_span(least));
+    reader.conflict(&["live.hls.viewer_timeout", "live.hls.segment"], wrong, right);
+}
+
+/// What the playlists of HLS list, where that is more than is kept.
+fn unkept(Config { endpoints, live, .. }: &Config) -> Option<String> {
+    let rate = endpoints.iter().map(|endpoint| endpoint.max_video_bitrate).max().unwrap_or(0).max(USUAL_RATE);
+    let hls = &live.hls;
+    let segments = u32::try_from(hls.window).unwrap_or(u32::MAX);
+    let listed = hls.segment().saturating_mul(segments).max(Duration::from_secs(hls.target() * 3));
+    let kept = Duration::from_secs((live.buffer as u64 * 8).div_ceil(rate));
+    (kept < listed).then(|| {
+        format!(
+            "`live.buffer` keeps {} of a stream of {} Mbit/s, and a playlist of HLS should list {}: make it larger, or \
+             `live.hls.window` or `live.hls.segment` smaller",
+            show_span(kept),
+            rate / 1_000_000,
+            show_span(listed)
+        )
+    })
+}
+
 /// What an operator should know though nothing is wrong.
 pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -127,6 +159,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
             reachable.join(", ")
         ));
     }
+    warnings.extend(unkept(&settings.core));
     for address in addresses::misplaced(&settings.ice.addresses) {
         warnings.push(format!(
             "`ice.addresses` names {address}, which is on the loopback interface: publishers elsewhere get no media through \

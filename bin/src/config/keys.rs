@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use holdfast_core::config::{Channel, Endpoint, Media, Strategy, Takeover, User};
+use holdfast_core::config::{Channel, Endpoint, Hls, Media, Strategy, Takeover, User};
 
 use holdfast_io::ovt::{Generation, Notify};
 
 use super::value::{
     Address, Count, File, Flag, IceUrl, Kind, List, Listener, Moment, Name, Network, Passphrase, Password, PortRange,
-    Rate, Retries, Secret, Size, Source, Span, Text, UserName, Value, Words, Wrong,
+    Rate, Retries, Secret, Size, Source, Span, SpanOr, Text, UserName, Value, Words, Wrong,
 };
 use super::{Audio, Format, IceServer, Level, Login, Settings};
 
@@ -108,6 +108,10 @@ pub(super) static SECTIONS: &[Section] = &[
     Section::table("origins", "Fetching channels from elsewhere."),
     Section::table("media", "What becomes of the media."),
     Section::table("live", "How live feeds are kept for their viewers."),
+    Section::table(
+        "live.hls",
+        "How live feeds are cut for players of HLS, /live/NAME/index.m3u8, out of what `buffer` keeps.",
+    ),
     Section::table("api", "Reading /api/status and /metrics, and ending sessions by hand."),
     Section::table("log", "The log, on standard error."),
     Section {
@@ -267,6 +271,8 @@ keys! {
         ]);
     "ovt.notify", "Whether edges are told of new tracks: \"never\", or \"track-changed\", which ones before 0.21 take for an error.",
         |s, _| &mut s.ovt.notify, Words(&[("never", Notify::Never), ("track-changed", Notify::TrackChanged)]);
+    "ovt.packet_silence", "A stream ends for edges when no media has come for this long, so that they look elsewhere; \"0s\" = after live.idle.",
+        |s, _| &mut s.ovt.packet_silence, SpanOr("0s", Span(ms(100), HOUR));
 
     "origins.authorities", "Certificates of authorities, PEM, trusted beside the system's. Empty: none.",
         |s, _| &mut s.authorities, File;
@@ -286,6 +292,13 @@ keys! {
         |s, _| &mut s.core.live.fresh, Span(ms(0), HOUR);
     "live.viewers", "Viewers of one feed.",
         |s, _| &mut s.core.live.viewers, Count(1, 1_000_000);
+
+    "live.hls.segment", "A segment ends at the first key frame so much behind its beginning; origins have to send one at least every twice as long.",
+        |s, _| &mut s.core.live.hls.segment, Span(Hls::LEAST, ms(30_000));
+    "live.hls.window", "How many segments a playlist lists; more where these play for less than six times `segment`.",
+        |s, _| &mut s.core.live.hls.window, Count(1, 1000);
+    "live.hls.viewer_timeout", "A player that asks for nothing this long has left; \"auto\" = six times `segment`, 10s at least.",
+        |s, _| &mut s.core.live.hls.viewer_timeout, SpanOr("auto", Span(ms(1000), HOUR));
 
     "api.tokens", "Bearer tokens that may do both. Empty: everybody may read, only this machine may end; a proxy on this machine has to add Forwarded, X-Forwarded-For or Via then, or everybody seems to be on it.",
         |s, _| &mut s.api.tokens, List(Secret, 0, 1000);

@@ -24,6 +24,7 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_io::origin::Origin;
@@ -108,6 +109,8 @@ pub struct Ovt {
     pub generation: Generation,
     /// What is told unasked.
     pub notify: Notify,
+    /// A stream ends for edges after so long without media; `None` = as for any viewer.
+    pub packet_silence: Option<Duration>,
 }
 
 /// Certificate and key, both PEM.

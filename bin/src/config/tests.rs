@@ -404,6 +404,47 @@ fn what_is_open_to_the_network_is_warned_about() {
     assert!(warnings("ice.servers = [{url = 'stun:a'}]").contains("ICE server stun:a"));
 }
 
+#[test]
+fn hls_and_edges_are_configured_in_the_file_and_by_variables() {
+    let text = "[live.hls]\nsegment = '4s'\nwindow = 8\nviewer_timeout = '20s'\n[ovt]\npacket_silence = '3s'";
+    let settings = parse(text, "f.toml").expect("reads");
+    let hls = &settings.core.live.hls;
+    assert_eq!((hls.segment, hls.window, hls.target()), (Duration::from_secs(4), 8, 8));
+    assert_eq!((hls.timeout(), settings.ovt.packet_silence), (Duration::from_secs(20), Some(Duration::from_secs(3))));
+    assert_eq!(parse(&effective(&settings), "f.toml").expect("reads"), settings);
+    let settings = with(&[
+        ("HOLDFAST_LIVE_HLS_SEGMENT", "1s"),
+        ("HOLDFAST_LIVE_HLS_WINDOW", "10"),
+        ("HOLDFAST_LIVE_HLS_VIEWER_TIMEOUT", "auto"),
+        ("HOLDFAST_OVT_PACKET_SILENCE", "0s"),
+    ])
+    .expect("reads");
+    let hls = settings.core.live.hls;
+    assert_eq!((hls.segment, hls.window, hls.viewer_timeout), (Duration::from_secs(1), 10, None));
+    assert_eq!(settings.ovt.packet_silence, None);
+}
+
+#[test]
+fn what_players_of_hls_could_not_use_is_refused_or_warned_of() {
+    let right = |least| format!("write \"{least}\" or more, or a shorter `segment`");
+    let wrong = |timeout, target| format!("{timeout} is too short for players, which ask every {target}s");
+    assert_eq!(
+        faults("live.hls.viewer_timeout = '7s'"),
+        [format!("f.toml:1: key `live.hls.viewer_timeout`: {}; {}", wrong("7s", 4), right("8s"))]
+    );
+    assert!(parse("live.hls.viewer_timeout = '8s'", "f.toml").is_ok());
+    assert!(faults("live.hls.segment = '499ms'")[0].contains("too short; write 500ms to 30s"));
+    assert!(faults("live.hls.window = 0")[0].contains("from 1 to 1000"));
+    assert!(faults("live.hls.viewer_timeout = 'soon'")[0].ends_with("or \"auto\""));
+    assert!(faults("ovt.packet_silence = '50ms'")[0].ends_with("50ms is too short; write 100ms to 1h; or \"0s\""));
+    let warned = |text: &str| parse(text, "f.toml").expect("reads").warnings().join("");
+    // 16 MiB are 33.6 seconds of 4 Mbit/s.
+    assert_eq!(warned("live.hls.window = 17"), "");
+    assert!(warned("live.hls.window = 18").contains("keeps 34s of a stream of 4 Mbit/s"));
+    assert!(warned("live.hls.segment = '6s'").contains("should list 36s"));
+    assert!(warned("[[endpoint]]\nmax_video_bitrate = '20M'\ntokens = ['a']").contains("keeps 7s of a stream of 20"));
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>()) {

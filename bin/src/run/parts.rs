@@ -102,6 +102,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec
         origins: settings.origins.clone(),
         clips,
         ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
+        packet_silence: settings.ovt.packet_silence,
         instance: u128::from_le_bytes(entropy()),
         journal: false,
         users: logins(settings),

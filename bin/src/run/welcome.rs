@@ -8,6 +8,9 @@ use crate::config::Settings;
 /// How many endpoints, and how many channels, are spelled out.
 const SPELLED: usize = 5;
 
+const PLAYERS: &str = "VLC, mpv, ffplay";
+const HLS_PLAYERS: &str = "HLS: Safari, phones, hls.js";
+
 /// Where it listens, and what to open.
 pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
     let mut text = String::new();
@@ -21,7 +24,8 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
         let mut addresses = vec![
             ("publish", format!("{origin}/publish/{name}"), "from a browser"),
             ("", format!("{origin}/whip/{name}"), "WHIP, such as OBS or GStreamer"),
-            ("watch", format!("{origin}/live/{name}.ts"), "VLC, mpv, ffplay"),
+            ("watch", format!("{origin}/live/{name}.ts"), PLAYERS),
+            ("", format!("{origin}/live/{name}/index.m3u8"), HLS_PLAYERS),
         ];
         match endpoint.slots {
             0 | 1 => {}
@@ -31,22 +35,21 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
                 addresses.push(("", format!("{origin}/live/{name}/{last}.ts"), "its last slot"));
             }
         }
-        let width = addresses.iter().map(|(_, address, _)| address.chars().count()).max().unwrap_or(0);
         line(&mut text, format_args!("\nendpoint {name}"));
-        for (what, address, by) in addresses {
-            line(&mut text, format_args!("  {what:<7}  {address:<width$}  {by}"));
-        }
+        table(&mut text, &addresses);
     }
     if settings.core.endpoints.len() > SPELLED {
         line(&mut text, format_args!("\nand {} endpoints more", settings.core.endpoints.len() - SPELLED));
     }
     let channels = &settings.core.channels;
-    let watch = |name: &str| format!("{origin}/live/{name}.ts");
-    let spelled = channels.iter().take(SPELLED);
-    let width = spelled.clone().map(|channel| watch(&channel.name).chars().count()).max().unwrap_or(0);
-    for channel in spelled {
-        let (name, address) = (&channel.name, watch(&channel.name));
-        line(&mut text, format_args!("\nchannel {name}\n  watch    {address:<width$}  VLC, mpv, ffplay"));
+    for channel in channels.iter().take(SPELLED) {
+        let name = &channel.name;
+        line(&mut text, format_args!("\nchannel {name}"));
+        let addresses = [
+            ("watch", format!("{origin}/live/{name}.ts"), PLAYERS),
+            ("", format!("{origin}/live/{name}/index.m3u8"), HLS_PLAYERS),
+        ];
+        table(&mut text, &addresses);
     }
     if channels.len() > SPELLED {
         line(&mut text, format_args!("\nand {} channels more", channels.len() - SPELLED));
@@ -69,6 +72,14 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         ip => ip,
     };
     SocketAddr::new(ip, address.port())
+}
+
+/// What an address is for, the address, and who opens it.
+fn table(text: &mut String, rows: &[(&str, String, &str)]) {
+    let width = rows.iter().map(|(_, address, _)| address.chars().count()).max().unwrap_or(0);
+    for (what, address, by) in rows {
+        line(text, format_args!("  {what:<7}  {address:<width$}  {by}"));
+    }
 }
 
 fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
@@ -94,7 +105,9 @@ mod tests {
             "http://127.0.0.1:8080/publish/live ",
             "http://127.0.0.1:8080/whip/live ",
             "http://127.0.0.1:8080/live/live.ts ",
-            "\nchannel test\n  watch    http://127.0.0.1:8080/live/test.ts  VLC",
+            "http://127.0.0.1:8080/live/live/index.m3u8 ",
+            "\nchannel test\n  watch    http://127.0.0.1:8080/live/test.ts          VLC",
+            "\n           http://127.0.0.1:8080/live/test/index.m3u8  HLS",
             "http://127.0.0.1:8080/api/status\n",
         ] {
             assert!(text.contains(part), "{part} in {text}");
@@ -128,7 +141,7 @@ mod tests {
             "{text}"
         );
         let two = welcomed("[[endpoint]]\nname = 'e'\nslots = 2\n");
-        assert!(two.contains("/live/e/2.ts  its second slot\n") && !two.contains("2.ts …"), "{two}");
+        assert!(two.contains("/live/e/2.ts        its second slot\n") && !two.contains("2.ts …"), "{two}");
         assert!(text.contains("and 2 endpoints more"));
     }
 }

@@ -417,6 +417,11 @@ impl Feeds {
         self.viewers.len()
     }
 
+    /// How many deadlines are armed.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
     /// All feeds, in the order in which they were opened.
     pub fn feeds(&self) -> impl Iterator<Item = FeedId> {
         self.feeds.iter().map(|(id, _)| id)
@@ -519,10 +524,13 @@ impl Feeds {
         }
     }
 
-    /// Ends one viewer.
+    /// Ends a viewer.
     pub fn end(&mut self, now: Time, id: ViewerId, reason: ViewerEnd, out: &mut VecDeque<Output>) {
         self.refuse_held(id, reason, out);
-        let Some(viewer) = self.remove(now, id, reason) else { return };
+        let Some(viewer) = self.remove(now, id, reason) else {
+            self.ignored += 1;
+            return;
+        };
         out.push_back(Output::ViewerEnd { viewer: id, reason });
         if reason == ViewerEnd::Left {
             return;

@@ -3,25 +3,8 @@
 use gstreamer::glib;
 use gstreamer::{LibraryError, ResourceError};
 use holdfast_core::input::Loss;
-use url::Url;
 
-/// What of a URL may not be repeated.
-pub(super) struct Secrets(Vec<String>);
-
-impl Secrets {
-    pub(super) fn of(url: &Url) -> Secrets {
-        let query = url.query().unwrap_or_default();
-        let mut secrets = vec![url.username().to_owned(), query.to_owned()];
-        secrets.extend(url.password().map(str::to_owned));
-        secrets.extend(url.query_pairs().map(|(_, value)| value.into_owned()));
-        secrets.retain(|secret| !secret.is_empty());
-        Secrets(secrets)
-    }
-
-    fn are_in(&self, text: &str) -> bool {
-        self.0.iter().any(|secret| text.contains(secret))
-    }
-}
+use crate::origin::Secrets;
 
 /// An error off the bus: its own words, and the text for developers, whose last line often says more.
 pub(super) struct Fault<'e> {
@@ -87,18 +70,14 @@ impl Fault<'_> {
 
     /// In words, without any of `secrets`.
     pub(super) fn why(&self, secrets: &Secrets) -> String {
-        let (message, detail) = (self.error.message(), self.detail());
-        match (secrets.are_in(message), detail.is_empty() || secrets.are_in(detail)) {
-            (false, false) => format!("{} {detail}", message.trim_end()),
-            (false, true) => message.to_owned(),
-            (true, false) => detail.to_owned(),
-            (true, true) => String::from("the origin's fault cannot be told without its address"),
-        }
+        secrets.without(format!("{} {}", self.error.message().trim_end(), self.detail()).trim_end())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use url::Url;
+
     use super::*;
 
     const PLACE: &str =
@@ -160,8 +139,8 @@ mod tests {
             Fault { error: &glib::Error::new(ResourceError::Read, message), debug: Some(detail) }.why(&secrets)
         };
         assert_eq!(why("Not found.", "Not Found (404)"), "Not found. Not Found (404)");
-        assert_eq!(why("Not found.", "no rtsp://admin:geheim@a.example/cam"), "Not found.");
-        assert_eq!(why("No answer for x1y2.", "Generic error"), "Generic error");
+        assert_eq!(why("Not found.", "no rtsp://admin:geheim@a.example/cam"), "Not found. no rtsp://…:…@a.example/cam");
+        assert_eq!(why("No answer for x1y2.", ""), "No answer for ….");
         assert!(!why("No answer for x1y2.", "geheim").contains("x1y2"));
     }
 }

@@ -17,10 +17,10 @@ use super::Shared;
 use super::branch::{Branches, Format, Track};
 use super::bridge::{self, Delivery};
 use super::elements;
-use super::fault::{Fault, Secrets};
+use super::fault::Fault;
 use super::mailbox::{Outbox, Turn};
 use crate::media::Activity;
-use crate::origin::Origin;
+use crate::origin::{Origin, Secrets};
 
 /// ms of the jitter buffer: what a camera over a home network needs.
 const LATENCY: u32 = 200;

@@ -70,7 +70,7 @@ impl Connection {
         if let Some(edge) = &self.edge {
             return match self.work {
                 Work::Joining(_) => Time::NEVER,
-                Work::Watching(_) => edge.patience().unwrap_or(Time::NEVER),
+                Work::Watching(_) => edge.deadline(),
                 _ => edge.acted + limits.head_timeout,
             };
         }

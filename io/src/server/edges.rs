@@ -12,7 +12,7 @@ use holdfast_core::input::{FeedId, Input, RefuseReason, RequestId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::connection::Work;
-use super::{Action, ConnId, Server, Sources, Transmit};
+use super::{Action, ConnId, Server, Settings, Sources, Transmit};
 use crate::codec::{Found, aac, annexb, h264, h265};
 use crate::ovt::{self, Application, Frame, OriginEvent, Packetizer};
 use crate::ts::{AccessUnit, Coding, Demuxer};
@@ -44,6 +44,10 @@ pub(super) struct Edge {
     begun: Option<Time>,
     /// When anything was last done.
     pub acted: Time,
+    /// When media last came into the stream, as far as that was looked at, or when it was asked for.
+    heard: Time,
+    /// How long none may come.
+    silence: Option<Duration>,
 }
 
 /// What an edge asked for.
@@ -63,11 +67,12 @@ struct Measured {
 }
 
 impl Edge {
-    pub fn new(settings: ovt::OriginSettings, opened: ovt::UnixMillis, now: Time) -> Self {
+    fn new(settings: &Settings, now: Time) -> Self {
+        let opened = ovt::UnixMillis(settings.epoch * 1000 + now.as_micros() / 1000);
         Edge {
-            origin: ovt::Origin::new(settings, opened),
+            origin: ovt::Origin::new(settings.ovt, opened),
             demuxer: Demuxer::default(),
-            packetizer: Packetizer::new(settings.generation),
+            packetizer: Packetizer::new(settings.ovt.generation),
             stream: None,
             asked: None,
             tracks: BTreeMap::new(),
@@ -75,6 +80,8 @@ impl Edge {
             ready: BytesMut::new(),
             begun: None,
             acted: now,
+            heard: now,
+            silence: settings.packet_silence,
         }
     }
 
@@ -156,9 +163,15 @@ impl Edge {
     }
 
     /// When a description is due though not all tracks have come.
-    pub fn patience(&self) -> Option<Time> {
+    fn patience(&self) -> Option<Time> {
         self.asked.as_ref()?;
         Some(self.begun? + PATIENCE)
+    }
+
+    /// When its stream has to be looked at. It may have moved since: it is not set anew with every chunk that comes in.
+    pub fn deadline(&self) -> Time {
+        let silent = self.silence.map(|silence| self.heard + silence);
+        [self.patience(), silent].into_iter().flatten().min().unwrap_or(Time::NEVER)
     }
 
     /// Answers what can be answered now.
@@ -264,8 +277,7 @@ impl Server {
     /// An edge connected to the port for OVT. As [`Server::accepted`].
     pub fn accepted_edge(&mut self, now: Time, peer: std::net::SocketAddr) -> Option<ConnId> {
         let id = self.accepted(now, peer)?;
-        let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
-        let edge = Edge::new(self.settings.ovt, opened, now);
+        let edge = Edge::new(&self.settings, now);
         if let Some(connection) = self.connections.get_mut(id) {
             connection.edge = Some(Box::new(edge));
         }
@@ -308,6 +320,7 @@ impl Server {
                 None => {
                     edge.asked = Some((request.id, application));
                     edge.stream = Some(Stream { feed, app: request.app, name: request.stream });
+                    edge.heard = now;
                     self.ask(now, id, |request| Input::Join { request, feed });
                 }
                 Some(stream) if stream.feed == feed => {
@@ -361,16 +374,32 @@ impl Server {
         self.rearm(now, id);
     }
 
-    /// A description is due though not all tracks came.
+    /// The deadline of an edge passed. Whether that is about its stream, and seen to.
     pub(super) fn edge_overdue(&mut self, now: Time, id: ConnId) -> bool {
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let (Some(edge), Work::Watching(viewer)) = (&mut connection.edge, &connection.work) else { return false };
+        if edge.patience().is_some_and(|until| until <= now) {
+            self.describe_late(now, id);
+            return true;
+        }
+        let feeds = self.edge.edge().feeds();
+        let last = edge.stream.as_ref().and_then(|stream| feeds.last_push(stream.feed));
+        edge.heard = last.map_or(edge.heard, |last| last.max(edge.heard));
+        if edge.deadline() <= now {
+            let viewer = *viewer;
+            self.decide(now, Input::GiveUp { viewer });
+            self.pump(now);
+        } else {
+            self.rearm(now, id);
+        }
+        true
+    }
+
+    /// A description is due though not all tracks came.
+    fn describe_late(&mut self, now: Time, id: ConnId) {
         let Server { settings, sources, connections, edge: core, .. } = self;
         let uuids = Uuids { instance: ovt::Instance(settings.instance), edge: core.edge(), sources };
-        let Some(edge) = connections.get_mut(id).and_then(|connection| connection.edge.as_mut()) else {
-            return false;
-        };
-        if edge.patience().is_none_or(|until| now < until) {
-            return false;
-        }
+        let Some(edge) = connections.get_mut(id).and_then(|connection| connection.edge.as_mut()) else { return };
         edge.answer(now, &uuids);
         if let Some((request, _)) = edge.asked.take() {
             edge.origin.refuse(request, 202, "the stream has not started");
@@ -378,7 +407,6 @@ impl Server {
         }
         self.actions.push_back(Action::Write(id));
         self.rearm(now, id);
-        true
     }
 
     /// Takes more of the stream out of the ring, as long as the socket may want it.

@@ -32,6 +32,8 @@ pub struct Settings {
     pub clips: BTreeMap<String, Arc<Clip>>,
     /// How edges are spoken with over OVT.
     pub ovt: OriginSettings,
+    /// How long an edge is served a stream that no media comes into; `None` = as long as any viewer.
+    pub packet_silence: Option<Duration>,
     /// A random number that tells this process from others.
     pub instance: u128,
     /// Whether the calls of the core are written down.
@@ -62,6 +64,7 @@ impl Default for Settings {
             origins: Vec::new(),
             clips: BTreeMap::new(),
             ovt: OriginSettings::default(),
+            packet_silence: None,
             instance: 0,
             journal: false,
             users: Vec::new(),

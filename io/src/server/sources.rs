@@ -269,6 +269,9 @@ impl Server {
     }
 
     fn tell_fault(&mut self, channel: ChannelId, index: u32, why: String) {
+        let origins = self.settings.origins.get(channel.0 as usize);
+        // Origins and libraries repeat in their words what they were asked for.
+        let why = origins.and_then(|all| all.get(index as usize)).map_or(why.clone(), |origin| origin.redact(&why));
         self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
         self.sources.channels.entry(channel).or_default().faults.insert(index, why);
     }

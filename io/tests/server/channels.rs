@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_core::id::Id;
-use holdfast_core::input::{Loss, Note, Writer};
+use holdfast_core::input::{Loss, Note, ViewerEnd, Writer};
 use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt;
@@ -24,10 +25,14 @@ fn desk(sources: &[&str]) -> Desk {
 }
 
 fn numbered(sources: &[&str], instance: u128) -> Desk {
+    with(sources, Settings { instance, ..Settings::default() })
+}
+
+fn with(sources: &[&str], settings: Settings) -> Desk {
     let channel = Channel { name: "news".into(), sources: sources.len() as u32, ..Channel::default() };
     let config = Config { endpoints: vec![Endpoint::default()], channels: vec![channel], ..Config::default() };
     let origins = vec![sources.iter().map(|source| Origin::parse(source).unwrap()).collect()];
-    Desk::open(config, Settings { origins, instance, ..Settings::default() })
+    Desk::open(config, Settings { origins, ..settings })
 }
 
 /// An encoder: a picture each 40 ms, each tenth a key frame, and sound.
@@ -92,7 +97,7 @@ impl Desk {
         self.links[0].clone()
     }
 
-    fn link_opens(&mut self, link: LinkId) {
+    pub fn link_opens(&mut self, link: LinkId) {
         self.server.link_connected(self.time(), link, "192.0.2.1:80".parse().unwrap());
         self.turn();
     }
@@ -281,7 +286,6 @@ fn p21_a_stream_is_not_taken_from_whoever_takes_it_from_here() {
     let answer = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n";
     desk.link_says(link, format!("{answer}Via: 1.1 holdfast-third, {own}, 1.1 holdfast-other\r\n\r\n"));
     assert_eq!(desk.losses(), [Loss::Loop]);
-    drop(viewer);
 
     // Nor is one given to whom it comes from.
     let mut desk = self::desk(&["http://other-edge.example/live/news.ts"]);
@@ -449,8 +453,10 @@ impl Chain {
 
     /// With an edge that bears this random number; the origin's is 7.
     fn of(target: &str, instance: u128) -> Self {
-        let mut origin = desk(&["http://camera.example/x"]);
-        let mut edge = numbered(&[target], instance);
+        Chain::from(desk(&["http://camera.example/x"]), numbered(&[target], instance))
+    }
+
+    fn from(mut origin: Desk, mut edge: Desk) -> Self {
         edge.watch();
         let (link, _) = edge.link();
         let accepted = origin.server.accepted_edge(origin.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
@@ -491,6 +497,12 @@ impl Chain {
         }
     }
 
+    fn wait(&mut self, until: u64) {
+        self.origin.run(until);
+        self.edge.run(until);
+        self.pass();
+    }
+
     fn camera_opens(&mut self) {
         (self.source, _) = self.origin.link();
         self.origin.link_opens(self.source);
@@ -522,6 +534,28 @@ fn one_server_fetches_from_another_over_ovt() {
     chain.origin.server.closed(now, accepted);
     chain.origin.turn();
     assert_eq!((chain.origin.server.edge().feeds().viewer_count(), chain.origin.server.connection_count()), (0, 0));
+}
+
+#[test]
+fn a_stream_that_is_silent_ends_for_an_edge() {
+    let silence = Some(Duration::from_secs(2));
+    let settings = Settings { instance: 7, packet_silence: silence, ..Settings::default() };
+    let origin = with(&["http://camera.example/x"], settings);
+    let mut chain = Chain::from(origin, numbered(&["ovt://origin.example/live/news"], 8));
+    chain.encoder.sets = SETS;
+    chain.camera_opens();
+    // Longer than it may be silent.
+    chain.send(100);
+    assert!(chain.edge.losses().is_empty() && chain.ends.is_some(), "it sends");
+    let last = chain.origin.now;
+    chain.wait(last + 1_900);
+    assert!(chain.ends.is_some(), "not yet");
+    chain.wait(last + 2_100);
+    assert!(chain.ends.is_none());
+    assert_eq!(chain.edge.losses(), [Loss::Ended]);
+    let ends = |note: &Note| matches!(note, Note::ViewerEnded { reason: ViewerEnd::Idle, .. });
+    assert!(chain.origin.notes.iter().any(ends), "{:?}", chain.origin.notes);
+    assert_eq!(chain.origin.server.connection_count(), 0);
 }
 
 #[test]

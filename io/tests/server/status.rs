@@ -2,6 +2,7 @@
 
 use holdfast_core::config::{Channel, Config, Endpoint, Media};
 use holdfast_io::origin::Origin;
+use holdfast_io::ovt;
 use holdfast_io::server::Settings;
 
 use crate::desk::{Desk, header};
@@ -69,6 +70,44 @@ fn says(desk: &mut Desk, media: &[u8]) {
     let (link, _) = desk.links[0];
     desk.server.link_received(desk.time(), link, media);
     desk.turn();
+}
+
+#[test]
+fn no_key_of_an_origin_is_shown_logged_or_told() {
+    const KEYS: [&str; 5] = ["tom", "geheim", "8f3a90c1d2e4b577", "x1y2z3", "secretapp"];
+    let mut desk = with_channel(&[
+        "http://origin.example/live/tom/geheim/123.ts",
+        "http://tom:geheim@origin.example/8f3a90c1d2e4b577?key=x1y2z3",
+        "ovt://origin.example/secretapp/stream",
+    ]);
+    let viewer = desk.connect();
+    desk.send(viewer, "GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    says(&mut desk, b"HTTP/1.1 200 OK\r\nContent-Encoding: geheim\r\n\r\n");
+    says(&mut desk, b"HTTP/1.1 200 OK\r\nContent-Encoding: 8f3a90c1d2e4b577\r\n\r\n");
+    let (link, _) = desk.links[0];
+    desk.link_opens(link);
+    let mut origin = ovt::Origin::new(ovt::OriginSettings::default(), ovt::UnixMillis(0));
+    origin.receive(&desk.asked[&link]);
+    let Some(ovt::OriginEvent::Request(request)) = origin.poll() else { panic!("nothing is asked") };
+    origin.refuse(request.id, 404, "no ovt://origin.example/secretapp/stream here");
+    says(&mut desk, origin.output());
+    let status = desk.ask("GET /api/status HTTP/1.1\r\nHost: h\r\n\r\n");
+    let sources = desk.status()["channels"][0]["sources"].clone();
+    let labels = ["http://origin.example/…/123.ts", "http://origin.example/…?…", "ovt://origin.example/…/stream"];
+    for (source, label) in sources.as_array().unwrap().iter().zip(labels) {
+        assert_eq!(source["label"], label);
+        assert!(source["last_fault"].as_str().unwrap().contains('…'), "it repeats a key: {source}");
+    }
+    let metrics = desk.ask("GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n");
+    let refused = desk.ask("GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    let page = desk.ask("GET /api/endpoints HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert!(refused.contains("application/problem+json"), "{refused}");
+    let notes = format!("{:?}", desk.notes);
+    for key in KEYS {
+        for text in [&status, &metrics, &refused, &page, &notes] {
+            assert!(!text.contains(key), "{key}: {text}");
+        }
+    }
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Witness {
                     self.faults.add(Fault::KeepSending);
                 }
             }
-            Input::Sent { viewer, .. } | Input::Leave { viewer } => {
+            Input::Sent { viewer, .. } | Input::Leave { viewer } | Input::GiveUp { viewer } => {
                 if truth.viewers.get(viewer).is_some_and(|viewer| viewer.ended.is_some()) {
                     self.faults.add(Fault::LateViewer);
                 }

@@ -1,5 +1,9 @@
+use std::time::Duration;
+
 use proptest::prelude::*;
 
+use super::super::Ports;
+use super::quantity::{RATE_UNITS, SIZE_UNITS, parse_scaled, parse_span, show_scaled};
 use super::*;
 
 fn read<V, K: Kind<V>>(kind: &K, text: &str) -> Option<V> {

@@ -114,7 +114,8 @@ mod tests {
     const CHANNEL: ChannelId = ChannelId(0);
 
     fn told(note: Note) -> (Level, String, Option<&'static str>) {
-        let text = "[[channel]]\nname = 'news'\nsources = ['http://user:secret@a.example/x.ts?key=secret', 'test:']";
+        let text =
+            "[[channel]]\nname = 'news'\nsources = ['http://user:secret@a.example/secret/x.ts?key=secret', 'test:']";
         let settings = parse(text, "f.toml").expect("reads");
         let told = super::tell(&note, &settings);
         assert!(!told.sentence.contains("secret"), "{}", told.sentence);
@@ -132,10 +133,10 @@ mod tests {
         let (level, sentence, _) =
             told(Note::SourceOpening { channel: CHANNEL, index: 0, source: Id::from_parts(1, 0) });
         assert_eq!(level, Level::DEBUG);
-        assert_eq!(sentence, "channel \"news\": asks http://a.example/x.ts?…, source 1 of 2");
+        assert_eq!(sentence, "channel \"news\": asks http://a.example/…/x.ts?…, source 1 of 2");
         let why = String::from("the origin answers 404");
         let (_, sentence, _) = told(Note::SourceFault { channel: CHANNEL, index: 0, why });
-        assert_eq!(sentence, "channel \"news\": http://a.example/x.ts?…: the origin answers 404");
+        assert_eq!(sentence, "channel \"news\": http://a.example/…/x.ts?…: the origin answers 404");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use holdfast_core::id::Table;
 use holdfast_core::input::Note;
-use holdfast_core::time::Time;
+use holdfast_core::time::{Time, Timers};
 use rustls::{ServerConfig, ServerConnection};
 
 use super::serve::{Peer, Serve};
@@ -113,6 +113,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     of_connection: Vec<Option<(ConnId, SocketId)>>,
     /// Each link, by its place.
     links: Vec<Option<(LinkId, Link)>>,
+    /// Links of which another address is to be tried.
+    attempts: Timers<LinkId>,
     /// Sockets of links that may have more than the server wanted.
     withheld: Vec<SocketId>,
     /// Sockets with something to do now, each once.
@@ -187,6 +189,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             sockets: Table::default(),
             of_connection: Vec::new(),
             links: Vec::new(),
+            attempts: Timers::default(),
             withheld: Vec::new(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
@@ -273,7 +276,8 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
-        let next = [self.server.deadline(), linger, self.paused, self.ending].into_iter().flatten().min()?;
+        let waits = [self.server.deadline(), self.attempts.deadline(), linger, self.paused, self.ending];
+        let next = waits.into_iter().flatten().min()?;
         // From the clock and not from the start of this turn, which may have been long ago.
         Some(next.since(self.sys.now()))
     }
@@ -543,6 +547,8 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             self.server.tick(self.now);
             self.act();
         }
+        self.attempt_further();
+        self.act();
         // Of those that ended before their time only the places in the queue are left.
         while let Some(&(until, id)) = self.lingering.front()
             && (until <= self.now || self.sockets.get(id).is_none())

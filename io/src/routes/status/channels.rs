@@ -65,7 +65,7 @@ struct Connection {
 
 #[derive(Serialize)]
 struct Source {
-    /// Its URL without user, password and query.
+    /// Its URL, as far as it holds no key.
     label: String,
     /// What became of it last, in words.
     last_fault: Option<String>,
