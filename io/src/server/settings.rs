@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Clip;
+use crate::codec::Codec;
 use crate::http::Pseudonym;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
-use crate::ts::AudioCodec;
 
 /// What the server needs to know beside what the core decides by.
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ pub struct Settings {
     /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
     pub api_tokens: Vec<String>,
     /// How the media side hands audio over.
-    pub audio: AudioCodec,
+    pub audio: Codec,
     /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
     pub epoch: u64,
     /// Where each channel comes from, in the order of the configuration.
@@ -48,7 +48,7 @@ impl Default for Settings {
             limits: Limits::default(),
             ice_servers: Vec::new(),
             api_tokens: Vec::new(),
-            audio: AudioCodec::Aac,
+            audio: Codec::Aac,
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),

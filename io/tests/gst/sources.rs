@@ -4,8 +4,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use holdfast_core::input::{Loss, SourceId, Writer};
+use holdfast_io::codec::Codec;
 use holdfast_io::gst::AudioCodec;
-use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
+use holdfast_io::media::{MediaCommand, MediaEvent, Unit};
 
 use crate::first_nal;
 use crate::origin::{self, Origin};
@@ -199,7 +200,7 @@ fn opus_stays_as_it_is_where_viewers_know_it() {
     let mut pull = Pull::new(AudioCodec::Opus);
     let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/opus"));
-    assert_eq!(pull.unit(source, |_| true).codec, Codec::Opus { channels: 2 });
+    assert_eq!(pull.unit(source, |_| true).codec, Codec::Opus);
     pull.close(source);
     // And what needed an encoder is left out.
     let source = pull.open(&origin.url("/pcmu"));

@@ -7,11 +7,12 @@ use bytes::Bytes;
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_core::id::Id;
 use holdfast_core::input::{Loss, Note, Writer};
-use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
+use holdfast_io::codec::Codec;
+use holdfast_io::media::{MediaCommand, MediaEvent, Unit};
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt;
 use holdfast_io::server::{Clip, ConnId, ConnectError, LinkId, Settings, Target};
-use holdfast_io::ts::{AudioCodec, Muxer, Tracks};
+use holdfast_io::ts::{Muxer, Tracks};
 
 use crate::desk::{Desk, header};
 
@@ -41,7 +42,7 @@ struct Encoder {
 impl Encoder {
     fn new() -> Self {
         let mut muxer = Muxer::new();
-        muxer.session(from(), Tracks { audio: Some(AudioCodec::Aac), video: true });
+        muxer.session(from(), Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) });
         Encoder { muxer, time: 0, sets: &[] }
     }
 
@@ -281,7 +282,7 @@ fn an_origin_of_ovenmediaengine_is_talked_to_as_one_of_its_edges() {
     let track = ovt::Track {
         id: 1,
         name: "video".into(),
-        codec: ovt::Codec::H264,
+        codec: Codec::H264,
         timebase: ovt::Timebase::new(1, 90_000).unwrap(),
         bitrate: 1_000_000,
         media: video,

@@ -125,7 +125,7 @@ fn push_all(stage: &mut Stage, units: Vec<Unit>) {
 
 #[test]
 fn two_sessions_of_different_size_play_as_one() {
-    let tracks = Tracks { audio: Some(AudioCodec::Aac), video: true };
+    let tracks = Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) };
     let audio = aac();
     let mut stage = Stage::new(1, tracks);
     push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Aac, &audio));
@@ -141,7 +141,7 @@ fn opus_plays_beside_video_in_mono_and_stereo() {
     for channels in ["1", "2"] {
         let audio = opus_packets(channels);
         let mut stage = Stage::new(1, BOTH);
-        push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 1 }, &audio));
+        push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus, &audio));
         let file = Recording::new(&format!("opus{channels}"), &stage.chunks);
         let (video, sound, _) = file.check();
         assert_eq!((video, sound), (50, audio.len()));
@@ -156,7 +156,7 @@ fn opus_plays_beside_video_in_mono_and_stereo() {
 fn a_player_that_starts_at_a_random_access_point_misses_nothing() {
     let audio = opus_packets("2");
     let mut stage = Stage::new(1, BOTH);
-    push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus, &audio));
     let start = stage.chunks.iter().rposition(|chunk| chunk.random_access).unwrap();
     stage.chunks.drain(..start);
     let (video, _, _) = Recording::new("start", &stage.chunks).check();
@@ -167,11 +167,11 @@ fn a_player_that_starts_at_a_random_access_point_misses_nothing() {
 fn audio_alone_plays_and_video_may_come_later() {
     let (audio, video) = (opus_packets("2"), pictures("320x180"));
     let mut stage = Stage::new(1, AUDIO_ONLY);
-    push_all(&mut stage, units(1, 0, &[], Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(1, 0, &[], Codec::Opus, &audio));
     let (pictures, sound, _) = Recording::new("audio", &stage.chunks).check();
     assert_eq!((pictures, sound), (0, audio.len()));
     stage.muxer.session(session(2), BOTH);
-    push_all(&mut stage, units(2, 2_100_000, &video, Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(2, 2_100_000, &video, Codec::Opus, &audio));
     let (pictures, sound, _) = Recording::new("later", &stage.chunks).check();
     assert_eq!((pictures, sound), (50, 2 * audio.len()));
 }
