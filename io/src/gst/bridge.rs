@@ -333,6 +333,27 @@ mod tests {
         assert_eq!(rig.activity.dropped(), 1);
     }
 
+    #[test]
+    fn h265_can_be_decoded_from_bla_idr_and_cra_on() {
+        // Parameter sets, then a slice.
+        let unit = |kind: u8| [0, 0, 0, 1, 0x40, 1, 0, 0, 1, 0x42, 1, 0, 0, 1, kind << 1, 1, 0x88];
+        let keys: Vec<u8> = (0..32).filter(|kind| starts(Codec::H265, &unit(*kind))).collect();
+        assert_eq!(keys, [16, 17, 18, 19, 20, 21]);
+        assert!(!starts(Codec::H264, &unit(19)) && !starts(Codec::H265, &[0, 0, 1, 0x40, 1]));
+    }
+
+    #[test]
+    fn a_frame_of_mpeg_audio_says_its_layer() {
+        let rig = Rig::new(Codec::Mp2, 8);
+        for (ms, data) in [(140, &[0xff, 0xfd, 0xc4, 0]), (160, &[0xff, 0xfb, 0x92, 0]), (180, &[0xff, 0xfb, 0, 0])] {
+            rig.push_data(Some(ms), BufferFlags::empty(), data);
+        }
+        let posts = std::iter::from_fn(|| rig.inbox.next());
+        let codecs: Vec<Codec> =
+            posts.map(|post| if let Post::Unit(unit) = post { unit.codec } else { panic!("{post:?}") }).collect();
+        assert_eq!((codecs, rig.activity.dropped()), (vec![Codec::Mp2, Codec::Mp3], 1));
+    }
+
     /// Decoding times of pictures shown at these times, given in decoding order, all in ms.
     fn decoded(order: &mut Order, shown: impl IntoIterator<Item = i64>) -> Vec<Option<i64>> {
         shown.into_iter().map(|pts| order.decode(pts * 1000)).collect()
