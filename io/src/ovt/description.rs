@@ -122,12 +122,12 @@ fn nearest(value: i128, divisor: i128) -> i128 {
     (value + divisor / 2).div_euclid(divisor)
 }
 
-/// What an edge would have to measure before it could play a stream, named by its key.
+/// What keeps an edge from playing a stream at once, named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incomplete {
     /// Of the track that is lacking; `None` if there are no tracks at all.
     pub track: Option<u32>,
-    /// The key of what is zero or absent.
+    /// The key of what is zero or absent, or has no number.
     pub key: &'static str,
 }
 
