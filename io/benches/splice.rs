@@ -8,8 +8,9 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use holdfast_core::id::Id;
 use holdfast_core::input::Writer;
-use holdfast_io::media::{Codec, Unit};
-use holdfast_io::ts::{AudioCodec, Muxer, PACKET, Scanner, Segment, Splicer, Tracks};
+use holdfast_io::codec::Codec;
+use holdfast_io::media::Unit;
+use holdfast_io::ts::{Muxer, PACKET, Scanner, Segment, Splicer, Tracks};
 
 /// What a socket gives at a time.
 const READ: usize = 64 << 10;
@@ -26,7 +27,7 @@ fn main() {
 fn source() -> Vec<u8> {
     let from = Writer::Source(Id::from_parts(0, 0));
     let mut muxer = Muxer::new();
-    muxer.session(from, Tracks { audio: Some(AudioCodec::Aac), video: true });
+    muxer.session(from, Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) });
     let mut out = Vec::new();
     for picture in 0..PICTURES {
         let (time, key) = (picture * 40_000, picture % 25 == 0);

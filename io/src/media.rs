@@ -11,6 +11,7 @@ use bytes::Bytes;
 use holdfast_core::input::{Arrivals, EndReason, Evidence, Loss, SessionId, SourceId, Writer};
 use holdfast_core::time::Time;
 
+use crate::codec::Codec;
 use crate::origin::Origin;
 use crate::sdp::{Candidate, Offer};
 
@@ -88,27 +89,6 @@ impl Counter {
     fn arrivals(&self) -> Arrivals {
         let count = self.count.load(Relaxed);
         Arrivals { count, last: (count > 0).then(|| Time::from_micros(self.last.load(Relaxed))) }
-    }
-}
-
-/// How the payload of a unit is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// H.264 in Annex B, one access unit, parameter sets before every IDR.
-    H264,
-    /// One Opus packet.
-    Opus {
-        /// 1 or 2.
-        channels: u8,
-    },
-    /// One AAC frame with its ADTS header.
-    Aac,
-}
-
-impl Codec {
-    /// Whether this is picture.
-    pub fn is_video(self) -> bool {
-        matches!(self, Codec::H264)
     }
 }
 

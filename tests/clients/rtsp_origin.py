@@ -13,6 +13,7 @@ from gi.repository import GLib, Gst, GstRtspServer  # noqa: E402
 PICTURE = "videotestsrc is-live=true pattern=ball ! video/x-raw,format=I420,width=320,height=240,framerate=25/1"
 H264 = f"{PICTURE} ! x264enc threads=1 speed-preset=ultrafast key-int-max=12 bitrate=200"
 VIDEO = f"{H264} tune=zerolatency ! rtph264pay name=pay0 pt=96 config-interval=0"
+H265 = f"{PICTURE} ! x265enc speed-preset=ultrafast key-int-max=12 bitrate=200"
 SOUND = "audiotestsrc is-live=true ! audio/x-raw,rate=48000,channels=2"
 AAC = f"{SOUND} ! avenc_aac ! aacparse"
 
@@ -20,6 +21,10 @@ STREAMS = {
     "/av": f"{VIDEO} {AAC} ! rtpmp4gpay name=pay1 pt=97",
     # Main profile with pictures that refer to later ones.
     "/b-frames": f"{PICTURE} ! x264enc threads=1 speed-preset=superfast key-int-max=12 bframes=3 b-adapt=false ! video/x-h264,profile=main ! rtph264pay name=pay0 pt=96",
+    "/h265": f"{H265} tune=zerolatency option-string=open-gop=0 ! rtph265pay name=pay0 pt=96 {SOUND} ! avenc_mp2 ! rtpmpapay name=pay1",
+    # Groups that pictures shown before their first one refer out of: no IDR but the very first.
+    "/h265-open": f"{H265} option-string=open-gop=1:bframes=3:b-adapt=0 ! rtph265pay name=pay0 pt=96",
+    "/ac3": f"{SOUND} ! avenc_ac3 ! ac3parse ! rtpac3pay name=pay0",
     "/latm": f"{AAC} ! rtpmp4apay name=pay0 pt=97",
     "/opus": f"{SOUND} ! opusenc ! rtpopuspay name=pay0 pt=97",
     "/pcmu": "audiotestsrc is-live=true ! audio/x-raw,rate=8000,channels=1 ! mulawenc ! rtppcmupay name=pay0",

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::prepared;
+use crate::process::Process;
 
 /// What an origin does with whoever is connected, and with whoever comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,19 +37,44 @@ struct Shared {
     sockets: Mutex<Vec<TcpStream>>,
 }
 
+/// Pictures in H.264, as ffmpeg is told.
+pub const H264: [&str; 10] =
+    ["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "25", "-b:v", "500k"];
+/// Pictures in H.265, with some that refer to later ones.
+pub const H265: [&str; 8] =
+    ["-c:v", "libx265", "-preset", "ultrafast", "-x265-params", "log-level=none:keyint=25:bframes=2", "-b:v", "500k"];
+/// Sound in AAC.
+pub const AAC: [&str; 2] = ["-c:a", "aac"];
+/// Sound in layer 2 of MPEG audio.
+pub const MPEG_AUDIO: [&str; 2] = ["-c:a", "mp2"];
+
+/// An ffmpeg that encodes a picture of this size and a sound in real time.
+fn encoder(size: &str, video: &[&str], audio: &[&str]) -> Command {
+    let mut command = prepared::tool("ffmpeg");
+    command.args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", &format!("testsrc2=size={size}:rate=25")]);
+    command.args(["-re", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"]);
+    command.args(video).args(["-pix_fmt", "yuv420p"]).args(audio).args(["-f", "mpegts"]);
+    command
+}
+
 impl Origin {
     /// An origin on a free port of 127.0.0.1 whose picture has this size, such as `320x180`.
     ///
     /// # Panics
     /// Without ffmpeg.
     pub fn start(size: &str) -> Origin {
+        Origin::encoding(size, &H264, &AAC)
+    }
+
+    /// The same, with pictures and sound as ffmpeg is told.
+    ///
+    /// # Panics
+    /// Without ffmpeg.
+    pub fn encoding(size: &str, video: &[&str], audio: &[&str]) -> Origin {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let mut command = prepared::tool("ffmpeg");
-        command.args(["-nostdin", "-v", "error", "-re", "-f", "lavfi", "-i", &format!("testsrc2=size={size}:rate=25")]);
-        command.args(["-re", "-f", "lavfi", "-i", "sine=frequency=440:sample_rate=48000"]);
-        command.args(["-c:v", "libx264", "-preset", "ultrafast", "-tune", "zerolatency", "-g", "25", "-b:v", "500k"]);
-        command.args(["-pix_fmt", "yuv420p", "-c:a", "aac", "-f", "mpegts", "-flush_packets", "1", "pipe:1"]);
+        let mut command = encoder(size, video, audio);
+        command.args(["-flush_packets", "1", "pipe:1"]);
         let mut encoder = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("ffmpeg starts");
         let mut stream = encoder.stdout.take().expect("it is piped");
         let shared = Arc::new(Shared {
@@ -138,6 +164,27 @@ impl Drop for Origin {
         let _ = self.encoder.wait();
         self.end_all();
     }
+}
+
+/// An origin that waits for a caller over SRT.
+pub fn ffmpeg_over_srt(port: u16, video: &[&str], audio: &[&str]) -> Command {
+    let mut command = encoder("320x180", video, audio);
+    command.arg(format!("srt://127.0.0.1:{port}?mode=listener"));
+    command
+}
+
+/// The RTSP origin of `tests/clients`, and where it listens.
+///
+/// # Panics
+/// When it does not listen within 20 s.
+pub fn rtsp() -> (Process, SocketAddr) {
+    // Debian's own Python, which knows Debian's bindings.
+    let mut command = Command::new("/usr/bin/python3");
+    command.arg(prepared::client("rtsp_origin.py"));
+    let process = Process::start("rtsp_origin.py", command);
+    let port = process
+        .find("line with its ports", Duration::from_secs(20), |line| line.text.split_whitespace().next()?.parse().ok());
+    (process, SocketAddr::from(([127, 0, 0, 1], port)))
 }
 
 /// An origin that plays what `ffmpeg -listen` serves, to one client at a time: nobody here wrote it.

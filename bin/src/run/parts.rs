@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use holdfast_core::config::{Config, User};
 use holdfast_core::time::Time;
+use holdfast_io::codec::Codec;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::OriginSettings;
 use holdfast_io::server::{self, Clip};
-use holdfast_io::ts::AudioCodec;
 use holdfast_io::users::Login;
 use url::Url;
 
@@ -78,7 +78,7 @@ fn logins(settings: &Settings) -> Vec<Login> {
 }
 
 /// For connections and codecs. `started` is `Time::ZERO` of the driver, `audio` what publishers' sound becomes.
-pub(super) fn server(settings: &Settings, started: SystemTime, audio: AudioCodec) -> server::Settings {
+pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> server::Settings {
     let mut clips = settings.clips.clone();
     if let Ok(signal) = Clip::new(Bytes::from_static(TEST_SIGNAL)) {
         clips.insert(Origin::Test.label(), Arc::new(signal));
@@ -169,8 +169,8 @@ mod tests {
     fn limits_and_secrets_reach_the_server() {
         let text = "http.limits.head = '2 KiB'\napi.tokens = ['a']\nice.servers = [{ url = 'stun:a' }]";
         let started = UNIX_EPOCH + std::time::Duration::from_millis(2500);
-        let own = server(&parse(text, "f.toml").expect("reads"), started, AudioCodec::Opus);
-        assert_eq!((own.limits.head, own.epoch, own.audio), (2048, 2, AudioCodec::Opus));
+        let own = server(&parse(text, "f.toml").expect("reads"), started, Codec::Opus);
+        assert_eq!((own.limits.head, own.epoch, own.audio), (2048, 2, Codec::Opus));
         assert_eq!(own.api_tokens, ["a"]);
         let stun = server::IceServer { url: String::from("stun:a"), username: None, credential: None };
         assert_eq!(own.ice_servers, [stun]);
@@ -181,11 +181,11 @@ mod tests {
         let text = "[[channel]]\nname = 'a'\nsources = ['http://a.example/x.ts', 'test:']\n\
                     [[channel]]\nname = 'b'\nsources = ['ovt://b.example/app/stream']";
         let settings = parse(text, "f.toml").expect("reads");
-        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        let own = server(&settings, UNIX_EPOCH, Codec::Aac);
         assert_eq!(own.origins.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
         assert_eq!(settings.core.channels.iter().map(|channel| channel.sources).collect::<Vec<_>>(), [2, 1]);
         assert!(own.clips.contains_key("test:"));
-        assert_ne!(own.instance, server(&settings, UNIX_EPOCH, AudioCodec::Aac).instance, "drawn anew at each start");
+        assert_ne!(own.instance, server(&settings, UNIX_EPOCH, Codec::Aac).instance, "drawn anew at each start");
     }
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
     /// What the first viewer of the embedded default gets in `seconds`, without its head.
     fn watched(seconds: u64) -> Vec<u8> {
         let settings = Settings::default();
-        let own = server(&settings, UNIX_EPOCH, AudioCodec::Aac);
+        let own = server(&settings, UNIX_EPOCH, Codec::Aac);
         let mut server = server::Server::new(settings.core, own, Box::new(entropy));
         let (mut now, mut stream) = (Time::ZERO, Vec::new());
         let viewer = server.accepted(now, "127.0.0.1:50000".parse().expect("an address")).expect("room");

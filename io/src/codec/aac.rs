@@ -1,6 +1,6 @@
 //! AAC in ADTS (ISO/IEC 13818-7 §6.2) and the configuration of its decoder (ISO/IEC 14496-3 §1.6.2.1).
 
-use super::{Found, Frame};
+use super::{Codec, Found, Frame};
 
 const RATES: [u32; 13] =
     [96_000, 88_200, 64_000, 48_000, 44_100, 32_000, 24_000, 22_050, 16_000, 12_000, 11_025, 8_000, 7_350];
@@ -17,7 +17,8 @@ pub fn frame(data: &[u8]) -> Found {
     let rate = RATES.get(usize::from(header[2] >> 2 & 0x0f));
     match rate {
         Some(rate) if header[0] == 0xff && header[1] & 0xf6 == 0xf0 && length >= HEADER => {
-            Found::Frame(Frame { length, samples: 1024 * (u32::from(header[6] & 3) + 1), rate: *rate })
+            let samples = 1024 * (u32::from(header[6] & 3) + 1);
+            Found::Frame(Frame { codec: Codec::Aac, length, samples, rate: *rate })
         }
         _ => Found::None,
     }
@@ -48,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_header_says_length_and_duration() {
-        assert_eq!(frame(&STEREO), Found::Frame(Frame { length: 371, samples: 1024, rate: 48_000 }));
+        assert_eq!(frame(&STEREO), Found::Frame(Frame { codec: Codec::Aac, length: 371, samples: 1024, rate: 48_000 }));
         for length in 0..HEADER {
             assert_eq!(frame(&STEREO[..length]), Found::More);
         }

@@ -1,5 +1,7 @@
 //! H.265: sequence parameter sets (ITU-T H.265 §7.3.2.2) and the configuration record (ISO/IEC 14496-15 §8.3.3).
 
+use std::ops::RangeInclusive;
+
 use super::bits::Bits;
 use super::{Picture, annexb, h264};
 
@@ -9,8 +11,14 @@ const PPS: u8 = 34;
 /// Profile, tier, level: its part for the highest sub-layer.
 const PROFILE: usize = 12;
 
-fn kind(unit: &[u8]) -> u8 {
-    unit[0] >> 1 & 0x3f
+/// Types of NAL units that are slices of pictures (table 7-1).
+pub const SLICES: RangeInclusive<u8> = 0..=31;
+/// Those of pictures at which decoding can start: BLA, IDR and CRA. Types 22 and 23 are reserved.
+pub const RANDOM_ACCESS: RangeInclusive<u8> = 16..=21;
+
+/// The type in the first byte of a NAL unit.
+pub fn kind(header: u8) -> u8 {
+    header >> 1 & 0x3f
 }
 
 /// A sequence parameter set as far as it is of use.
@@ -26,7 +34,7 @@ struct Sequence {
 
 impl Sequence {
     fn parse(sps: &[u8]) -> Option<Sequence> {
-        if kind(sps.get(..2)?) != SPS {
+        if kind(*sps.first()?) != SPS || sps.len() < 2 {
             return None;
         }
         let mut bits = Bits::new(&sps[2..]);
@@ -190,7 +198,7 @@ fn skip_reference_sets(bits: &mut Bits) -> Option<()> {
 pub fn configuration(unit: &[u8]) -> Option<Vec<u8>> {
     let of_kind = |wanted| {
         let mut sets: Vec<&[u8]> = Vec::new();
-        for set in annexb::units(unit).filter(|set| kind(set) == wanted && set.len() <= usize::from(u16::MAX)) {
+        for set in annexb::units(unit).filter(|set| kind(set[0]) == wanted && set.len() <= usize::from(u16::MAX)) {
             if !sets.contains(&set) && sets.len() < 64 {
                 sets.push(set);
             }

@@ -1,6 +1,6 @@
 //! MPEG audio, layers 1 to 3 (ISO/IEC 11172-3 §2.4.2.3, ISO/IEC 13818-3).
 
-use super::{Found, Frame};
+use super::{Codec, Found, Frame};
 
 const HEADER: usize = 4;
 const RATES: [u32; 3] = [44_100, 48_000, 32_000];
@@ -50,7 +50,14 @@ pub fn frame(data: &[u8]) -> Found {
         1 => (12_000 * bitrate / rate + padding) * 4,
         _ => samples / 8 * 1000 * bitrate / rate + padding,
     };
-    Found::Frame(Frame { length: length as usize, samples, rate })
+    let codec = if layer == 3 { Codec::Mp3 } else { Codec::Mp2 };
+    Found::Frame(Frame { codec, length: length as usize, samples, rate })
+}
+
+/// Number of channels of the frame that begins with `data`.
+pub fn channels(data: &[u8]) -> Option<u8> {
+    let (Found::Frame(_), Some(header)) = (frame(data), data.first_chunk::<HEADER>()) else { return None };
+    Some(if header[3] >> 6 == 3 { 1 } else { 2 })
 }
 
 #[cfg(test)]
@@ -59,14 +66,15 @@ mod tests {
 
     #[test]
     fn headers_say_length_and_duration() {
-        for (header, length, samples, rate) in [
-            ([0xff, 0xfd, 0xc4, 0], 768, 1152, 48_000),
-            ([0xff, 0xfb, 0x92, 0], 418, 1152, 44_100),
-            ([0xff, 0xf3, 0x84, 0], 192, 576, 24_000),
-            ([0xff, 0xff, 0xc4, 0], 384, 384, 48_000),
+        for (header, codec, length, samples, rate) in [
+            ([0xff, 0xfd, 0xc4, 0], Codec::Mp2, 768, 1152, 48_000),
+            ([0xff, 0xfb, 0x92, 0], Codec::Mp3, 418, 1152, 44_100),
+            ([0xff, 0xf3, 0x84, 0], Codec::Mp3, 192, 576, 24_000),
+            ([0xff, 0xff, 0xc4, 0], Codec::Mp2, 384, 384, 48_000),
         ] {
-            assert_eq!(frame(&header), Found::Frame(Frame { length, samples, rate }), "{header:x?}");
+            assert_eq!(frame(&header), Found::Frame(Frame { codec, length, samples, rate }), "{header:x?}");
         }
+        assert_eq!((channels(&[0xff, 0xfd, 0xc4, 0xc0]), channels(&[0xff, 0xfd, 0xc4, 0x80])), (Some(1), Some(2)));
         for header in [[0xff, 0xfb, 0x02, 0], [0xff, 0xfb, 0xf2, 0], [0xff, 0xfb, 0x9c, 0], [0xff, 0xeb, 0x92, 0]] {
             assert_eq!(frame(&header), Found::None, "{header:x?}");
         }

@@ -9,7 +9,7 @@ use gstreamer::{
 
 use super::bridge::{Delivery, key_frame_event};
 use super::elements::AudioChain;
-use crate::media::Codec;
+use crate::codec::Codec;
 
 /// Everything a branch is made from; kept by the session to build it anew.
 #[derive(Clone)]
@@ -41,6 +41,8 @@ impl Track {
 pub(super) enum Format {
     /// RFC 6184.
     H264,
+    /// RFC 7798.
+    H265,
     /// RFC 7587.
     Opus,
     /// RFC 3640.
@@ -53,6 +55,8 @@ pub(super) enum Format {
     Pcma,
     /// MPEG audio (RFC 2250).
     Mpa,
+    /// RFC 4184.
+    Ac3,
 }
 
 impl Format {
@@ -60,12 +64,14 @@ impl Format {
     pub(super) fn of(rtp: &StructureRef) -> Option<Format> {
         match rtp.get::<&str>("encoding-name").ok()? {
             "H264" => Some(Format::H264),
+            "H265" => Some(Format::H265),
             "OPUS" => Some(Format::Opus),
             "MPEG4-GENERIC" => Some(Format::Aac),
             "MP4A-LATM" => Some(Format::Latm),
             "PCMU" => Some(Format::Pcmu),
             "PCMA" => Some(Format::Pcma),
             "MPA" => Some(Format::Mpa),
+            "AC3" => Some(Format::Ac3),
             _ => None,
         }
     }
@@ -76,7 +82,7 @@ impl Format {
     }
 
     pub(super) fn track(self) -> Track {
-        if self == Format::H264 { Track::Video } else { Track::Audio }
+        if matches!(self, Format::H264 | Format::H265) { Track::Video } else { Track::Audio }
     }
 
     /// What depacks and decodes audio that viewers cannot have as it is.
@@ -86,7 +92,7 @@ impl Format {
             Format::Pcmu => &["rtppcmudepay", "mulawdec"],
             Format::Pcma => &["rtppcmadepay", "alawdec"],
             Format::Mpa => &["rtpmpadepay", "mpegaudioparse", "mpg123audiodec"],
-            Format::H264 | Format::Aac | Format::Latm => &[],
+            Format::H264 | Format::H265 | Format::Aac | Format::Latm | Format::Ac3 => &[],
         }
     }
 }
@@ -94,10 +100,7 @@ impl Format {
 impl Branches {
     /// Whether viewers can have what is coded so.
     pub(super) fn take(&self, format: Format) -> bool {
-        match format {
-            Format::H264 | Format::Opus | Format::Aac | Format::Latm => true,
-            Format::Pcmu | Format::Pcma | Format::Mpa => matches!(self.audio, AudioChain::Aac { .. }),
-        }
+        !matches!(format, Format::Pcmu | Format::Pcma) || matches!(self.audio, AudioChain::Aac { .. })
     }
 
     /// Links a new branch to a pad with RTP that has just appeared; the second of its kind stays unlinked. Runs on the pad's streaming thread.
@@ -135,7 +138,7 @@ impl Branches {
     fn link(&self, pipeline: &Pipeline, pad: &Pad, format: Format) -> Result<(), glib::BoolError> {
         let branch = gstreamer::Bin::builder().name(format.track().name()).build();
         let elements = match format.track() {
-            Track::Video => self.video(),
+            Track::Video => self.video(format),
             Track::Audio => self.audio(format),
         }?;
         branch.add_many(&elements)?;
@@ -155,50 +158,50 @@ impl Branches {
         Ok(())
     }
 
-    fn video(&self) -> Result<Vec<Element>, glib::BoolError> {
+    fn video(&self, format: Format) -> Result<Vec<Element>, glib::BoolError> {
+        let (codec, depay, parse, media, packed) = match format {
+            Format::H265 => (Codec::H265, "rtph265depay", "h265parse", "video/x-h265", "hvc1"),
+            _ => (Codec::H264, "rtph264depay", "h264parse", "video/x-h264", "avc"),
+        };
+        let stream = |form: &str| Caps::builder(media).field("stream-format", form).field("alignment", "au").build();
+        let depay = ElementFactory::make(depay).build()?;
+        // Of the two only the one for H.264 can ask.
+        for property in ["wait-for-keyframe", "request-keyframe"] {
+            if depay.has_property(property) {
+                depay.set_property(property, true);
+            }
+        }
         Ok(vec![
-            ElementFactory::make("rtph264depay")
-                .property("wait-for-keyframe", true)
-                .property("request-keyframe", true)
-                .build()?,
+            depay,
             // GStreamer's own payloader repeats the parameter sets before every slice of a key frame. As a byte stream
-            // the parser would take each repetition for a new picture without a timestamp; packed as avc, parameter sets
+            // the parser would take each repetition for a new picture without a timestamp; packed as for MP4, parameter sets
             // leave the stream, and a picture stays whole up to its marker bit, in however many slices it comes.
-            ElementFactory::make("capsfilter")
-                .property(
-                    "caps",
-                    Caps::builder("video/x-h264").field("stream-format", "avc").field("alignment", "au").build(),
-                )
-                .build()?,
-            ElementFactory::make("h264parse")
+            ElementFactory::make("capsfilter").property("caps", stream(packed)).build()?,
+            ElementFactory::make(parse)
                 .property("config-interval", -1)
                 .property("disable-passthrough", true)
                 .build()?,
-            self.to.sink(
-                Codec::H264,
-                &Caps::builder("video/x-h264").field("stream-format", "byte-stream").field("alignment", "au").build(),
-            ),
+            self.to.sink(codec, &stream("byte-stream")),
         ])
     }
 
     fn audio(&self, format: Format) -> Result<Vec<Element>, glib::BoolError> {
         let adts = Caps::builder("audio/mpeg").field("mpegversion", 4).field("stream-format", "adts").build();
         let make = |name: &&str| ElementFactory::make(name).build();
-        let depay = match format {
-            Format::Aac => "rtpmp4gdepay",
-            Format::Latm => "rtpmp4adepay",
-            _ => "rtpopusdepay",
-        };
+        let as_it_is =
+            |depay, parse, codec, caps: &Caps| Ok(vec![make(&depay)?, make(&parse)?, self.to.sink(codec, caps)]);
         match (format, self.audio) {
-            (Format::Aac | Format::Latm, _) => {
-                Ok(vec![make(&depay)?, make(&"aacparse")?, self.to.sink(Codec::Aac, &adts)])
+            (Format::Aac, _) => as_it_is("rtpmp4gdepay", "aacparse", Codec::Aac, &adts),
+            (Format::Latm, _) => as_it_is("rtpmp4adepay", "aacparse", Codec::Aac, &adts),
+            (Format::Ac3, _) => as_it_is("rtpac3depay", "ac3parse", Codec::Ac3, &Caps::new_empty_simple("audio/x-ac3")),
+            (Format::Mpa, AudioChain::Opus) => {
+                let caps = Caps::builder("audio/mpeg").field("mpegversion", 1).build();
+                as_it_is("rtpmpadepay", "mpegaudioparse", Codec::Mp2, &caps)
             }
             // Opus in RTP is declared stereo whatever is in the packets (RFC 7587 §7), and a sender may change over at will.
-            (_, AudioChain::Opus) => Ok(vec![
-                make(&depay)?,
-                make(&"opusparse")?,
-                self.to.sink(Codec::Opus { channels: 2 }, &Caps::new_empty_simple("audio/x-opus")),
-            ]),
+            (_, AudioChain::Opus) => {
+                as_it_is("rtpopusdepay", "opusparse", Codec::Opus, &Caps::new_empty_simple("audio/x-opus"))
+            }
             // One rate and layout for every publisher, so that players see one stream across sessions.
             (_, AudioChain::Aac { encoder }) => {
                 let mut elements = format.decoding().iter().map(make).collect::<Result<Vec<_>, _>>()?;

@@ -8,7 +8,8 @@ use gstreamer_app::{AppSink, AppSinkCallbacks};
 use holdfast_core::input::Writer;
 
 use super::mailbox::Outbox;
-use crate::media::{Activity, Codec, Unit};
+use crate::codec::{Codec, Found, h265, mpeg_audio};
+use crate::media::{Activity, Unit};
 
 /// Buffers that may wait in an appsink; its callback takes them at once.
 const SINK_BUFFERS: u32 = 200;
@@ -129,10 +130,18 @@ impl Bridge {
             // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
             _ => dts.and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts)),
         };
-        // An intra picture that is no IDR is not marked as a delta either, but nothing can be decoded from there.
-        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && is_idr(&data));
+        // An intra picture of other kinds is not marked as a delta either, but nothing can be decoded from there.
+        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && starts(self.codec, &data));
+        let codec = match self.codec {
+            // One parser and one name in RTP for all layers.
+            Codec::Mp2 | Codec::Mp3 => match mpeg_audio::frame(&data) {
+                Found::Frame(frame) => frame.codec,
+                Found::More | Found::None => return None,
+            },
+            codec => codec,
+        };
         let data = bytes::Bytes::from_owner(data);
-        Some(Unit { from: self.to.from, codec: self.codec, pts, dts, key, data })
+        Some(Unit { from: self.to.from, codec, pts, dts, key, data })
     }
 }
 
@@ -163,11 +172,16 @@ impl Order {
     }
 }
 
-/// Whether an access unit in Annex B is an instantaneous decoding refresh: its first slice (NAL types 1 to 5, ITU-T H.264 table 7-1)
-/// is of type 5. What comes before it is short: this looks at no more than a few hundred bytes of a picture.
-fn is_idr(data: &[u8]) -> bool {
-    let starts = data.windows(4).filter(|window| window[..3] == [0, 0, 1]);
-    starts.map(|window| window[3] & 0x1f).find(|kind| (1..=5).contains(kind)) == Some(5)
+/// Whether decoding can start at an access unit in Annex B: the type of its first slice says so. H.264's is 5, an instantaneous
+/// decoding refresh, of 1 to 5 (ITU-T H.264 table 7-1). What comes before it is short: this looks at no more than a few hundred
+/// bytes of a picture.
+fn starts(codec: Codec, data: &[u8]) -> bool {
+    let headers = data.windows(4).filter(|window| window[..3] == [0, 0, 1]).map(|window| window[3]);
+    if codec == Codec::H265 {
+        let mut slices = headers.map(h265::kind).filter(|kind| h265::SLICES.contains(kind));
+        return slices.next().is_some_and(|kind| h265::RANDOM_ACCESS.contains(&kind));
+    }
+    headers.map(|header| header & 0x1f).find(|kind| (1..=5).contains(kind)) == Some(5)
 }
 
 /// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
@@ -317,6 +331,27 @@ mod tests {
         rig.push(Some(140), BufferFlags::empty());
         assert_eq!(rig.units().len(), 1);
         assert_eq!(rig.activity.dropped(), 1);
+    }
+
+    #[test]
+    fn h265_can_be_decoded_from_bla_idr_and_cra_on() {
+        // Parameter sets, then a slice.
+        let unit = |kind: u8| [0, 0, 0, 1, 0x40, 1, 0, 0, 1, 0x42, 1, 0, 0, 1, kind << 1, 1, 0x88];
+        let keys: Vec<u8> = (0..32).filter(|kind| starts(Codec::H265, &unit(*kind))).collect();
+        assert_eq!(keys, [16, 17, 18, 19, 20, 21]);
+        assert!(!starts(Codec::H264, &unit(19)) && !starts(Codec::H265, &[0, 0, 1, 0x40, 1]));
+    }
+
+    #[test]
+    fn a_frame_of_mpeg_audio_says_its_layer() {
+        let rig = Rig::new(Codec::Mp2, 8);
+        for (ms, data) in [(140, &[0xff, 0xfd, 0xc4, 0]), (160, &[0xff, 0xfb, 0x92, 0]), (180, &[0xff, 0xfb, 0, 0])] {
+            rig.push_data(Some(ms), BufferFlags::empty(), data);
+        }
+        let posts = std::iter::from_fn(|| rig.inbox.next());
+        let codecs: Vec<Codec> =
+            posts.map(|post| if let Post::Unit(unit) = post { unit.codec } else { panic!("{post:?}") }).collect();
+        assert_eq!((codecs, rig.activity.dropped()), (vec![Codec::Mp2, Codec::Mp3], 1));
     }
 
     /// Decoding times of pictures shown at these times, given in decoding order, all in ms.

@@ -29,9 +29,11 @@ const FOR_AAC: [(&str, &str); 4] =
     [("opusdec", BASE), ("audioconvert", BASE), ("audioresample", BASE), ("aacparse", GOOD)];
 
 /// From an RTSP origin's packets to what viewers get, whatever its codecs.
-const FOR_RTSP: [(&str, &str); 13] = [
+const FOR_RTSP: [(&str, &str); 17] = [
     ("rtspsrc", GOOD),
     ("udpsrc", GOOD),
+    ("rtph265depay", GOOD),
+    ("h265parse", BAD),
     ("rtpmp4gdepay", GOOD),
     ("rtpmp4adepay", GOOD),
     ("aacparse", GOOD),
@@ -42,6 +44,8 @@ const FOR_RTSP: [(&str, &str); 13] = [
     ("rtpmpadepay", GOOD),
     ("mpegaudioparse", GOOD),
     ("mpg123audiodec", GOOD),
+    ("rtpac3depay", GOOD),
+    ("ac3parse", GOOD),
     ("rtpjitterbuffer", GOOD),
 ];
 

@@ -176,7 +176,7 @@ mod tests {
     use holdfast_core::input::Writer;
 
     use super::*;
-    use crate::media::Codec;
+    use crate::codec::Codec;
 
     fn session() -> SessionId {
         SessionId::from_parts(1, 0)

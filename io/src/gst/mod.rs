@@ -46,6 +46,7 @@ use self::elements::AudioChain;
 use self::mailbox::{Inbox, Outbox, Post, Signal, Turn, mailbox};
 use self::session::{Session, Start};
 use self::source::Source;
+use crate::codec::Codec;
 use crate::media::{Activity, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::sdp::Offer;
 
@@ -201,10 +202,10 @@ impl Sessions {
     }
 
     /// How audio reaches viewers, once `Auto` was settled.
-    pub fn audio(&self) -> crate::ts::AudioCodec {
+    pub fn audio(&self) -> Codec {
         match self.shared.audio {
-            AudioChain::Aac { .. } => crate::ts::AudioCodec::Aac,
-            AudioChain::Opus => crate::ts::AudioCodec::Opus,
+            AudioChain::Aac { .. } => Codec::Aac,
+            AudioChain::Opus => Codec::Opus,
         }
     }
 
@@ -399,7 +400,7 @@ mod tests {
     use holdfast_core::input::Loss;
 
     use super::*;
-    use crate::media::Codec;
+    use crate::codec::Codec;
     use crate::origin::Origin;
 
     /// Without the warm-up.

@@ -5,11 +5,12 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::UnixMillis;
 use super::description::{Description, Track, WireTrack};
 use super::fault::{Fault, Ignored, Reported};
-use super::generation::{Codec, Generation, Numbering};
+use super::generation::{Generation, Numbering};
 use super::message::{self, Application, Said, UNKNOWN};
 use super::packet::{self, Assembled, Assembler, Kind, MAX_MESSAGE, Media, Stamp};
 use super::payload::{self, AudioConfig};
 use super::unit::{KEY, RawUnit, Shape};
+use crate::codec::Codec;
 
 /// How much is kept of the words of a refusal, in characters.
 const MAX_WORDS: usize = 256;

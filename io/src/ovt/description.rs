@@ -6,8 +6,9 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::generation::{Codec, Table};
+use super::generation::Table;
 use super::payload;
+use crate::codec::Codec;
 
 /// The signalling version, unchanged since 0.16.
 const VERSION: u32 = 0x12;
@@ -46,7 +47,7 @@ pub struct Track {
     pub bitrate: u32,
     /// What it shows or sounds like.
     pub media: Media,
-    /// avcC, hvcC or AudioSpecificConfig, by codec. None for Opus and MP3.
+    /// avcC, hvcC or AudioSpecificConfig, by codec. None for Opus and MPEG audio.
     pub decoder_config: Option<Bytes>,
 }
 
@@ -121,12 +122,12 @@ fn nearest(value: i128, divisor: i128) -> i128 {
     (value + divisor / 2).div_euclid(divisor)
 }
 
-/// What an edge would have to measure before it could play a stream, named by its key.
+/// What keeps an edge from playing a stream at once, named by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incomplete {
     /// Of the track that is lacking; `None` if there are no tracks at all.
     pub track: Option<u32>,
-    /// The key of what is zero or absent.
+    /// The key of what is zero or absent, or has no number.
     pub key: &'static str,
 }
 
@@ -143,23 +144,24 @@ impl std::error::Error for Incomplete {}
 
 impl Description {
     /// Whether an edge can play it at once.
-    pub(super) fn check(&self) -> Result<(), Incomplete> {
+    pub(super) fn check(&self, table: Table) -> Result<(), Incomplete> {
         if self.tracks.is_empty() {
             return Err(Incomplete { track: None, key: "tracks" });
         }
-        self.tracks.iter().try_for_each(Track::check)
+        self.tracks.iter().try_for_each(|track| track.check(table))
     }
 }
 
 impl Track {
     /// Whether an edge can play it at once.
-    pub(super) fn check(&self) -> Result<(), Incomplete> {
-        self.lacks().map_or(Ok(()), |key| Err(Incomplete { track: Some(self.id), key }))
+    pub(super) fn check(&self, table: Table) -> Result<(), Incomplete> {
+        self.lacks(table).map_or(Ok(()), |key| Err(Incomplete { track: Some(self.id), key }))
     }
 
-    fn lacks(&self) -> Option<&'static str> {
+    fn lacks(&self, table: Table) -> Option<&'static str> {
         let configured = matches!(self.codec, Codec::H264 | Codec::H265 | Codec::Aac);
         match self.media {
+            _ if table.number(self.codec).is_none() => Some("codecId"),
             _ if self.bitrate == 0 => Some("bitrate"),
             _ if configured && self.decoder_config.is_none() => Some("decoderConfig"),
             Media::Video(picture) if picture.width == 0 => Some("width"),
@@ -268,7 +270,8 @@ impl WireTrack {
     fn of(track: &Track, table: Table) -> Self {
         let mut wire = WireTrack {
             bitrate: track.bitrate.into(),
-            codec_id: table.number(track.codec).into(),
+            // 0 is no codec, and such a track is not described.
+            codec_id: table.number(track.codec).unwrap_or(0).into(),
             decoder_config: track.decoder_config.as_ref().map(|config| BASE64_STANDARD.encode(config)),
             id: track.id,
             name: track.name.clone(),

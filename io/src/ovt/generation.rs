@@ -1,29 +1,9 @@
-//! Which codec does a number mean? Numbers moved when AV1 was inserted in 0.19.
+//! Which codec does a number mean? Numbers moved when AV1 was inserted in 0.19; 0.21 added layer 2 of MPEG
+//! audio.
 
 use super::description::WireTrack;
 use super::payload::{self, AudioConfig};
-
-/// How the frames of a track are coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// H.264 in Annex B, one access unit, parameter sets before every IDR.
-    H264,
-    /// H.265 in Annex B, one access unit, parameter sets before every random access point.
-    H265,
-    /// AAC with ADTS headers.
-    Aac,
-    /// One frame of MPEG-1/2 layer III.
-    Mp3,
-    /// One Opus packet.
-    Opus,
-}
-
-impl Codec {
-    /// Whether this is picture.
-    pub fn is_video(self) -> bool {
-        matches!(self, Codec::H264 | Codec::H265)
-    }
-}
+use crate::codec::Codec;
 
 /// A release line of OvenMediaEngine, for the numbers it gives to codecs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,8 +26,10 @@ pub enum Generation {
 pub(super) enum Table {
     /// Up to 0.18.
     Before19,
-    /// Since 0.19.
+    /// Of 0.19 and 0.20.
     Since19,
+    /// Since 0.21: the same and more.
+    Since21,
 }
 
 impl Generation {
@@ -56,37 +38,40 @@ impl Generation {
         match self {
             Generation::Auto => None,
             Generation::V18 => Some(Table::Before19),
-            Generation::V19 | Generation::V20 | Generation::V21 => Some(Table::Since19),
+            Generation::V19 | Generation::V20 => Some(Table::Since19),
+            Generation::V21 => Some(Table::Since21),
         }
     }
 
     /// The numbers that an origin writes.
     pub(super) fn written(self) -> Table {
-        self.table().unwrap_or(Table::Since19)
+        self.table().unwrap_or(Table::Since21)
     }
 }
 
 impl Table {
     /// The codec of a number, if it is one that is given out.
     pub(super) fn codec(self, number: i64) -> Option<Codec> {
-        [Codec::H264, Codec::H265, Codec::Aac, Codec::Mp3, Codec::Opus]
+        [Codec::H264, Codec::H265, Codec::Aac, Codec::Mp3, Codec::Opus, Codec::Mp2]
             .into_iter()
-            .find(|codec| i64::from(self.number(*codec)) == number)
+            .find(|codec| self.number(*codec).is_some_and(|own| i64::from(own) == number))
     }
 
-    /// The number of a codec.
-    pub(super) fn number(self, codec: Codec) -> u8 {
+    /// The number of a codec; `None` if it has none.
+    pub(super) fn number(self, codec: Codec) -> Option<u8> {
         let inserted = if self == Table::Before19 { 0 } else { 1 };
         match codec {
-            Codec::H264 => 1,
-            Codec::H265 => 2,
-            Codec::Aac => 6 + inserted,
-            Codec::Mp3 => 7 + inserted,
-            Codec::Opus => 8 + inserted,
+            Codec::H264 => Some(1),
+            Codec::H265 => Some(2),
+            Codec::Aac => Some(6 + inserted),
+            Codec::Mp3 => Some(7 + inserted),
+            Codec::Opus => Some(8 + inserted),
+            Codec::Mp2 => (self == Table::Since21).then_some(15),
+            Codec::Ac3 => None,
         }
     }
 
-    /// The number of the bitstream format in which a codec is carried.
+    /// The number of the bitstream format in which a codec is carried; -1 unknown.
     pub(super) fn format(self, codec: Codec) -> i8 {
         let inserted = if self == Table::Before19 { 0 } else { 1 };
         match codec {
@@ -95,6 +80,8 @@ impl Table {
             Codec::Aac => 9 + inserted,
             Codec::Opus => 11 + inserted,
             Codec::Mp3 => 13 + inserted,
+            Codec::Mp2 if self == Table::Since21 => 25,
+            Codec::Mp2 | Codec::Ac3 => -1,
         }
     }
 }
@@ -116,7 +103,7 @@ impl Numbering {
         }
         // Opus always has 48 kHz and MP3 seldom does, so 8 is rather the Opus of 0.18 than the MP3 of 0.19.
         let opus = tracks.iter().any(|track| track.is_audio() && track.codec_id == 8);
-        Numbering::Guessed(if opus { Table::Before19 } else { Table::Since19 })
+        Numbering::Guessed(if opus { Table::Before19 } else { Table::Since21 })
     }
 
     pub(super) fn table(self) -> Table {
@@ -130,9 +117,9 @@ impl Numbering {
             return self;
         }
         match track.codec_id {
-            7 if payload::is_adts(data) => Numbering::Known(Table::Since19),
+            7 if payload::is_adts(data) => Numbering::Known(Table::Since21),
             7 if payload::is_mp3(data) => Numbering::Known(Table::Before19),
-            8 if payload::is_mp3(data) => Numbering::Known(Table::Since19),
+            8 if payload::is_mp3(data) => Numbering::Known(Table::Since21),
             8 => Numbering::Known(Table::Before19),
             _ => self,
         }
@@ -143,13 +130,13 @@ impl Numbering {
 fn evidence(track: &WireTrack) -> Option<Table> {
     // 0.21 describes more.
     if track.public_name.is_some() {
-        return Some(Table::Since19);
+        return Some(Table::Since21);
     }
     if !track.is_audio() {
         // Pictures of thumbnails are video: JPEG 9, PNG 10, WebP 11 became 10, 11, 12.
         return match track.codec_id {
             9 => Some(Table::Before19),
-            12.. => Some(Table::Since19),
+            12.. => Some(Table::Since21),
             _ => None,
         };
     }
@@ -157,11 +144,11 @@ fn evidence(track: &WireTrack) -> Option<Table> {
         // AAC, else a codec of Flash video.
         6 => Some(Table::Before19),
         // AAC, else MP3, which has no configuration.
-        7 => track.config().and_then(|config| AudioConfig::read(&config)).map(|_| Table::Since19),
+        7 => track.config().and_then(|config| AudioConfig::read(&config)).map(|_| Table::Since21),
         // MP3, else Opus, which always has 48 kHz.
-        8 if !matches!(track.sample_rate(), 0 | 48_000) => Some(Table::Since19),
+        8 if !matches!(track.sample_rate(), 0 | 48_000) => Some(Table::Since21),
         // Opus, else JPEG.
-        9 => Some(Table::Since19),
+        9 => Some(Table::Since21),
         _ => None,
     }
 }
@@ -172,21 +159,31 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_the_release_lines() {
-        for (table, aac, mp3, opus) in [(Table::Before19, 6, 7, 8), (Table::Since19, 7, 8, 9)] {
+        for (table, aac, mp3, opus, mp2) in [
+            (Table::Before19, 6, 7, 8, None),
+            (Table::Since19, 7, 8, 9, None),
+            (Table::Since21, 7, 8, 9, Some(Codec::Mp2)),
+        ] {
             assert_eq!(table.codec(1), Some(Codec::H264));
             assert_eq!(table.codec(2), Some(Codec::H265));
             assert_eq!(table.codec(aac), Some(Codec::Aac));
             assert_eq!(table.codec(mp3), Some(Codec::Mp3));
             assert_eq!(table.codec(opus), Some(Codec::Opus));
-            for other in [-1, 0, 3, 4, 5, 10, 11, 12, 13, 14, 15, 16, i64::MAX] {
+            assert_eq!(table.codec(15), mp2);
+            for other in [-1, 0, 3, 4, 5, 10, 11, 12, 13, 14, 16, i64::MAX] {
                 assert_eq!(table.codec(other), None);
             }
         }
-        let formats =
-            |table: Table| [Codec::H264, Codec::H265, Codec::Aac, Codec::Opus, Codec::Mp3].map(|c| table.format(c));
-        assert_eq!(formats(Generation::V18.written()), [1, 4, 9, 11, 13]);
-        for generation in [Generation::Auto, Generation::V19, Generation::V20, Generation::V21] {
-            assert_eq!(formats(generation.written()), [1, 4, 10, 12, 14]);
+        let formats = |generation: Generation| {
+            [Codec::H264, Codec::H265, Codec::Aac, Codec::Opus, Codec::Mp3, Codec::Mp2]
+                .map(|codec| generation.written().format(codec))
+        };
+        assert_eq!(formats(Generation::V18), [1, 4, 9, 11, 13, -1]);
+        for generation in [Generation::V19, Generation::V20] {
+            assert_eq!(formats(generation), [1, 4, 10, 12, 14, -1]);
+        }
+        for generation in [Generation::Auto, Generation::V21] {
+            assert_eq!(formats(generation), [1, 4, 10, 12, 14, 25]);
         }
     }
 }

@@ -41,7 +41,7 @@ mod tests;
 pub use client::{Client, ClientEvent, Unit};
 pub use description::{Description, Incomplete, Media, Picture, Sound, Timebase, Track};
 pub use fault::{Fault, Ignored};
-pub use generation::{Codec, Generation};
+pub use generation::Generation;
 pub use instance::Instance;
 pub use message::Application;
 pub use origin::{Notify, Origin, OriginEvent, OriginSettings, Request};

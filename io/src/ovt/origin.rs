@@ -158,7 +158,7 @@ impl Origin {
     /// Answers a request to describe. An edge plays at once only what is fully described, so anything less is not sent, and the
     /// request stays due. Does nothing unless that request is due.
     pub fn describe(&mut self, id: u32, description: &Description) -> Result<(), Incomplete> {
-        description.check()?;
+        description.check(self.table)?;
         if self.settle(id, Some(Application::Describe)) {
             let contents = Some(Contents::describe(description, self.table));
             self.answer(&Answer { application: Application::Describe.name(), code: 200, contents, id, message: "ok" });
@@ -195,7 +195,7 @@ impl Origin {
     /// From the next unit on a track is this. Tells the edge, if the settings say so and the stream plays; as with
     /// [`describe`](Self::describe), nothing less than a full description is sent.
     pub fn track_changed(&mut self, track: &Track) -> Result<(), Incomplete> {
-        track.check()?;
+        track.check(self.table)?;
         if self.notify == Notify::TrackChanged && self.state == State::Playing {
             let contents = Some(Contents::changed(track, self.table));
             self.answer(&Answer { application: "notify", code: 200, contents, id: 0, message: "track_changed" });

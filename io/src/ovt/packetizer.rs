@@ -7,6 +7,7 @@ use super::fault::Fault;
 use super::generation::{Generation, Table};
 use super::packet::{self, Kind, MAX_UNIT, Stamp};
 use super::unit::{self, DELTA, Head, KEY};
+use crate::codec::Codec;
 
 /// One frame of a track on its way to edges: Annex B, ADTS, or as it is, by codec.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +36,11 @@ impl Packetizer {
     /// For edges that speak the numbers of `generation`.
     pub fn new(generation: Generation) -> Self {
         Packetizer { table: generation.written(), sequence: 0 }
+    }
+
+    /// Whether these edges have a number for the codec.
+    pub fn carries(&self, codec: Codec) -> bool {
+        self.table.number(codec).is_some()
     }
 
     /// The packets of one frame, behind one another. An edge may begin with any of these; only messages may come between two

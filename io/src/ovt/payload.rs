@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::generation::Codec;
+use crate::codec::Codec;
 
 const ADTS_HEADER: usize = 7;
 /// ISO/IEC 14496-3 table 1.18, Hz by index.

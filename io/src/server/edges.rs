@@ -13,9 +13,9 @@ use holdfast_core::time::Time;
 
 use super::connection::Work;
 use super::{Action, ConnId, Server, Settings, Sources, Transmit};
-use crate::codec::{Found, aac, annexb, h264, h265};
+use crate::codec::{Codec, Found, aac, annexb, h264, h265, mpeg_audio};
 use crate::ovt::{self, Application, Frame, OriginEvent, Packetizer};
-use crate::ts::{AccessUnit, Coding, Demuxer};
+use crate::ts::{AccessUnit, Demuxer, Elementary};
 
 /// How much lies ready for a socket; the rest waits in the ring.
 const READY: usize = 256 << 10;
@@ -123,7 +123,9 @@ impl Edge {
         measured.units = measured.units.saturating_add(1);
         measured.bytes += unit.data.len() as u64;
         measured.last = measured.last.max(unit.dts);
-        if let Some(track) = measured.describe(unit) {
+        let stream = self.demuxer.program().and_then(|program| program.streams.iter().find(|own| own.pid == unit.pid));
+        let track = measured.describe(unit, stream).filter(|track| self.packetizer.carries(track.codec));
+        if let Some(track) = track {
             let changed = measured.track.as_ref().is_some_and(|old| old.decoder_config != track.decoder_config);
             if changed && self.origin.is_playing() {
                 // What cannot be told in full is not told; the units themselves say what they are.
@@ -141,7 +143,7 @@ impl Edge {
         if self.origin.is_playing() {
             return self.ready.extend_from_slice(&packets);
         }
-        let starts = unit.key && (unit.coding.is_video() || !self.has_video());
+        let starts = unit.key && (unit.codec.is_video() || !self.has_video());
         if starts || self.backlog.len() + packets.len() > BACKLOG {
             self.backlog.clear();
         }
@@ -215,8 +217,8 @@ impl Uuids<'_> {
 }
 
 impl Measured {
-    /// The track, if this unit says what it is.
-    fn describe(&self, unit: &AccessUnit) -> Option<ovt::Track> {
+    /// The track, if this unit of the stream says what it is.
+    fn describe(&self, unit: &AccessUnit, stream: Option<&Elementary>) -> Option<ovt::Track> {
         let span = self.last - self.first;
         let measured = span >= MEASURED;
         let picture = |picture: crate::codec::Picture| {
@@ -229,31 +231,34 @@ impl Measured {
             ovt::Media::Video(ovt::Picture { width: picture.width, height: picture.height, framerate })
         };
         let sets = |kind: fn(&[u8]) -> bool| annexb::units(&unit.data).find(|nal| kind(nal));
-        let (codec, media, config, usual) = match unit.coding {
-            Coding::H264 if unit.key => {
+        let (media, config, usual) = match unit.codec {
+            Codec::H264 if unit.key => {
                 let size = h264::picture(sets(|nal| nal[0] & 0x1f == 7)?)?;
-                (ovt::Codec::H264, picture(size), h264::configuration(&unit.data)?, 2_000_000)
+                (picture(size), h264::configuration(&unit.data)?, 2_000_000)
             }
-            Coding::H265 if unit.key => {
-                let size = h265::picture(sets(|nal| nal[0] >> 1 & 0x3f == 33)?)?;
-                (ovt::Codec::H265, picture(size), h265::configuration(&unit.data)?, 2_000_000)
+            Codec::H265 if unit.key => {
+                let size = h265::picture(sets(|nal| h265::kind(nal[0]) == 33)?)?;
+                (picture(size), h265::configuration(&unit.data)?, 2_000_000)
             }
-            Coding::H264 | Coding::H265 => return None,
-            Coding::Aac if self.track.is_none() => {
+            Codec::H264 | Codec::H265 | Codec::Ac3 => return None,
+            // Sound says the same at each frame.
+            _ if self.track.is_some() => return None,
+            Codec::Aac => {
                 let Found::Frame(frame) = aac::frame(&unit.data) else { return None };
                 let config = aac::configuration(&unit.data)?.to_vec();
-                (ovt::Codec::Aac, sound(frame.rate, aac::channels(&unit.data)?), config, 128_000)
+                (sound(frame.rate, aac::channels(&unit.data)?), config, 128_000)
             }
-            Coding::Opus { channels } if self.track.is_none() => {
-                (ovt::Codec::Opus, sound(48_000, channels), Vec::new(), 96_000)
+            Codec::Mp2 | Codec::Mp3 => {
+                let Found::Frame(frame) = mpeg_audio::frame(&unit.data) else { return None };
+                (sound(frame.rate, mpeg_audio::channels(&unit.data)?), Vec::new(), 192_000)
             }
-            Coding::Aac | Coding::Opus { .. } | Coding::MpegAudio => return None,
+            Codec::Opus => (sound(48_000, stream?.opus_channels()), Vec::new(), 96_000),
         };
         let bitrate = if measured { self.bytes * 8 * 90_000 / span as u64 } else { usual };
         Some(ovt::Track {
             id: u32::from(unit.pid),
-            name: String::from(if codec.is_video() { "video" } else { "audio" }),
-            codec,
+            name: String::from(if unit.codec.is_video() { "video" } else { "audio" }),
+            codec: unit.codec,
             timebase: ovt::Timebase::new(1, 90_000)?,
             bitrate: u32::try_from(bitrate.max(1)).unwrap_or(u32::MAX),
             media,

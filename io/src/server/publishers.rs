@@ -12,8 +12,9 @@ use holdfast_core::slots::Hold;
 use holdfast_core::time::Time;
 
 use super::{Action, ConnId, Server};
+use crate::codec::Codec;
 use crate::http::Status;
-use crate::media::{Activity, Codec, MediaCommand, MediaEvent, SessionSettings, Unit};
+use crate::media::{Activity, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::routes;
 use crate::sdp::{self, Credentials, Offer};
 use crate::ts::{Muxer, Tracks};
@@ -172,7 +173,7 @@ impl Server {
                 let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
                 let tracks = Tracks {
                     audio: offers(sdp::Kind::Audio).then_some(self.settings.audio),
-                    video: offers(sdp::Kind::Video),
+                    video: offers(sdp::Kind::Video).then_some(Codec::H264),
                 };
                 let publisher = Publisher {
                     endpoint,
@@ -298,17 +299,6 @@ impl Server {
             let random_access = chunk.random_access.then_some(chunk.pts);
             self.decide(now, Input::Media { feed, from, data: chunk.data.clone(), random_access });
             self.follow(now, feed, &chunk.data);
-        }
-    }
-}
-
-impl Codec {
-    /// The usual name.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Codec::H264 => "h264",
-            Codec::Opus { .. } => "opus",
-            Codec::Aac => "aac",
         }
     }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use super::Clip;
+use crate::codec::Codec;
 use crate::http::Pseudonym;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
-use crate::ts::AudioCodec;
 use crate::users::Login;
 
 /// What the server needs to know beside what the core decides by.
@@ -23,7 +23,7 @@ pub struct Settings {
     /// Tokens that may read the status and end sessions; with none, everybody may read, and loopback may end.
     pub api_tokens: Vec<String>,
     /// How the media side hands audio over.
-    pub audio: AudioCodec,
+    pub audio: Codec,
     /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
     pub epoch: u64,
     /// Where each channel comes from, in the order of the configuration.
@@ -59,7 +59,7 @@ impl Default for Settings {
             limits: Limits::default(),
             ice_servers: Vec::new(),
             api_tokens: Vec::new(),
-            audio: AudioCodec::Aac,
+            audio: Codec::Aac,
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),

@@ -16,13 +16,14 @@ use holdfast_core::time::{Time, Timers};
 
 use super::link::{LinkId, LinkKind, Target};
 use super::{Action, Server};
+use crate::codec::Codec;
 use crate::http::Via;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field;
-use crate::media::{Codec, MediaCommand, Unit};
+use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt::{self, ClientEvent};
-use crate::ts::{AudioCodec, Muxer, Scanner, Segment, Splicer, Times, Tracks};
+use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
 
@@ -67,10 +68,20 @@ struct Source {
 /// How a source's bytes come.
 enum Means {
     Http(Box<Fetch>),
-    Ovt { link: LinkId, client: Box<ovt::Client>, first: Option<i64> },
+    Ovt(Box<Conversation>),
     Media,
     File { player: Player, armed: Time },
     Slot(FeedId),
+}
+
+/// One stream over OVT.
+struct Conversation {
+    link: LinkId,
+    client: ovt::Client,
+    /// The ids of the tracks that are taken: one picture and one sound.
+    taken: [Option<u32>; 2],
+    /// The first decoding time; the stream's own begins there.
+    first: Option<i64>,
 }
 
 /// One stream over HTTP, over all its redirects.
@@ -109,7 +120,7 @@ impl Sources {
     pub(super) fn output(&self, link: LinkId) -> Option<&[u8]> {
         match &self.sources.get(self.links.get(link)?)?.means {
             Means::Http(fetch) => Some(fetch.exchange.output()),
-            Means::Ovt { client, .. } => Some(client.output()),
+            Means::Ovt(conversation) => Some(conversation.client.output()),
             Means::Media | Means::File { .. } | Means::Slot(_) => None,
         }
     }
@@ -118,7 +129,7 @@ impl Sources {
         let Some(source) = self.links.get(link).and_then(|source| self.sources.get_mut(source)) else { return };
         match &mut source.means {
             Means::Http(fetch) => fetch.exchange.wrote(count),
-            Means::Ovt { client, .. } => client.wrote(count),
+            Means::Ovt(conversation) => conversation.client.wrote(count),
             Means::Media | Means::File { .. } | Means::Slot(_) => {}
         }
     }
@@ -183,7 +194,7 @@ impl Server {
                 let link = self.connect(id, Target { host, port, tls: false });
                 let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
                 let client = ovt::Client::new(&target, generation, opened);
-                Means::Ovt { link, client: Box::new(client), first: None }
+                Means::Ovt(Box::new(Conversation { link, client, taken: [None; 2], first: None }))
             }
             Origin::Rtsp(_) | Origin::Srt(_) => {
                 let mut own = Muxer::new();
@@ -241,7 +252,7 @@ impl Server {
         let Some(source) = self.sources.sources.remove(&id) else { return };
         match source.means {
             Means::Http(fetch) => self.drop_link(fetch.link),
-            Means::Ovt { link, .. } => self.drop_link(link),
+            Means::Ovt(conversation) => self.drop_link(conversation.link),
             Means::Media => self.actions.push_back(Action::Media(MediaCommand::Close { source: id })),
             Means::File { mut armed, .. } => self.sources.timers.set(id, &mut armed, Time::NEVER),
             Means::Slot(feed) => {
@@ -284,8 +295,8 @@ impl Server {
                 fetch.exchange.receive(data);
                 self.fetch(now, id);
             }
-            Some(Means::Ovt { client, .. }) => {
-                client.receive(data);
+            Some(Means::Ovt(conversation)) => {
+                conversation.client.receive(data);
                 self.converse(now, id);
             }
             _ => {}
@@ -300,7 +311,7 @@ impl Server {
                 fetch.exchange.eof();
                 self.fetch(now, id);
             }
-            Some(Means::Ovt { .. }) => {
+            Some(Means::Ovt(_)) => {
                 // A stream that ends in order is stopped.
                 self.source_lost(now, id, Loss::Reset, String::from("the origin closed the connection"));
             }
@@ -395,8 +406,8 @@ impl Server {
     }
 
     fn converse(&mut self, now: Time, id: SourceId) {
-        while let Some(Source { means: Means::Ovt { link, client, .. }, .. }) = self.sources.sources.get_mut(&id) {
-            let (link, event) = (*link, client.poll());
+        while let Some(Source { means: Means::Ovt(conversation), .. }) = self.sources.sources.get_mut(&id) {
+            let (link, event) = (conversation.link, conversation.client.poll());
             self.actions.push_back(Action::WriteLink(link));
             let Some(event) = event else { return };
             match event {
@@ -432,28 +443,28 @@ impl Server {
         ovt::Instance(self.settings.instance)
     }
 
+    /// Takes the first picture, and the first sound that most players know: set-top boxes and browsers have no Opus in MPEG-TS.
     fn described(&mut self, id: SourceId, tracks: &[ovt::Track]) {
-        let audio = tracks.iter().find_map(|track| match track.codec {
-            ovt::Codec::Aac => Some(AudioCodec::Aac),
-            ovt::Codec::Opus => Some(AudioCodec::Opus),
-            _ => None,
-        });
-        let video = tracks.iter().any(|track| track.codec == ovt::Codec::H264);
-        if let Some(muxer) = self.sources.sources.get_mut(&id).and_then(|source| source.muxer.as_mut()) {
-            muxer.session(Writer::Source(id), Tracks { audio, video });
-        }
+        let Some(Source { means: Means::Ovt(conversation), muxer: Some(muxer), .. }) =
+            self.sources.sources.get_mut(&id)
+        else {
+            return;
+        };
+        let video = tracks.iter().find(|track| track.codec.is_video());
+        let sounds = || tracks.iter().filter(|track| !track.codec.is_video());
+        let audio = sounds().find(|track| track.codec != Codec::Opus).or_else(|| sounds().next());
+        conversation.taken = [video, audio].map(|track| track.map(|track| track.id));
+        let [video, audio] = [video, audio].map(|track| track.map(|track| track.codec));
+        muxer.session(Writer::Source(id), Tracks { audio, video });
     }
 
     fn ovt_unit(&mut self, now: Time, id: SourceId, unit: ovt::Unit) {
-        let Some(Source { means: Means::Ovt { first, .. }, .. }) = self.sources.sources.get_mut(&id) else { return };
-        let codec = match unit.codec {
-            ovt::Codec::H264 => Codec::H264,
-            ovt::Codec::Aac => Codec::Aac,
-            ovt::Codec::Opus => Codec::Opus { channels: 2 },
-            ovt::Codec::H265 | ovt::Codec::Mp3 => return,
-        };
-        let first = *first.get_or_insert(unit.dts);
-        let ovt::Unit { pts, dts, key, data, .. } = unit;
+        let Some(Source { means: Means::Ovt(conversation), .. }) = self.sources.sources.get_mut(&id) else { return };
+        let ovt::Unit { track, codec, pts, dts, key, data } = unit;
+        if !conversation.taken.contains(&Some(track)) {
+            return;
+        }
+        let first = *conversation.first.get_or_insert(dts);
         let unit = Unit { from: Writer::Source(id), codec, pts: pts - first, dts: dts - first, key, data };
         self.source_unit(now, id, &unit);
     }

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use super::packet::{Head, PACKET, pid};
 use super::pes::{Pes, PesHead, since};
 use super::picture::{Inspection, Pictures, Start};
-use super::program::{Elementary, Program, descriptors};
+use super::program::{Elementary, Program};
 use super::psi;
 use super::section::Sections;
-use crate::codec::{Found, aac, mpeg_audio, opus};
+use crate::codec::{Codec, Found, Frame, aac, mpeg_audio, opus};
 
 /// A picture of 8K at 100 Mbit/s and one picture a second would fit.
 const MAX_VIDEO: usize = 16 << 20;
@@ -20,50 +20,13 @@ const MAX_AUDIO: usize = 128 << 10;
 const OPUS_RATE: u32 = 48_000;
 const CLOCK: i64 = 90_000;
 
-/// How an access unit is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Coding {
-    /// H.264 in annex B.
-    H264,
-    /// H.265 in annex B.
-    H265,
-    /// One frame of AAC with its ADTS header.
-    Aac,
-    /// One frame of MPEG audio, layer 1, 2 or 3, with its header.
-    MpegAudio,
-    /// One Opus packet.
-    Opus {
-        /// 1 or 2; more if the stream declares that.
-        channels: u8,
-    },
-}
-
-impl Coding {
-    /// `None` if streams of this kind are not taken apart.
-    fn of(stream: &Elementary) -> Option<Coding> {
-        match (stream.stream_type, stream.registration()) {
-            (0x1b, _) => Some(Coding::H264),
-            (0x24, _) | (0x06, Some([b'H', b'E', b'V', b'C'])) => Some(Coding::H265),
-            (0x0f, _) => Some(Coding::Aac),
-            (0x03 | 0x04, _) => Some(Coding::MpegAudio),
-            (0x06, Some([b'O', b'p', b'u', b's'])) => Some(Coding::Opus { channels: opus_channels(stream) }),
-            _ => None,
-        }
-    }
-
-    /// Whether this is picture.
-    pub fn is_video(self) -> bool {
-        matches!(self, Coding::H264 | Coding::H265)
-    }
-}
-
 /// What a decoder takes at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessUnit {
     /// PID of its track.
     pub pid: u16,
     /// How it is coded.
-    pub coding: Coding,
+    pub codec: Codec,
     /// When it is to be shown, in 90 kHz ticks that go on where the 33 bits of the stream end.
     pub pts: i64,
     /// When it is to be decoded, likewise.
@@ -90,7 +53,8 @@ pub struct Demuxer {
 
 #[derive(Debug)]
 struct Track {
-    coding: Coding,
+    /// As it was declared; whether MPEG audio is of layer 3 its frames say.
+    codec: Codec,
     continuity: Option<u8>,
     /// The PES packet that began, with its head.
     pes: Vec<u8>,
@@ -141,9 +105,9 @@ impl Demuxer {
             }
             let mut former = std::mem::take(&mut self.tracks);
             for stream in &program.streams {
-                let Some(coding) = Coding::of(stream) else { continue };
-                let track = former.remove(&stream.pid).filter(|track| track.coding == coding);
-                self.tracks.insert(stream.pid, track.unwrap_or_else(|| Track::new(coding)));
+                let Some(codec) = coding(stream) else { continue };
+                let track = former.remove(&stream.pid).filter(|track| track.codec == codec);
+                self.tracks.insert(stream.pid, track.unwrap_or_else(|| Track::new(codec)));
             }
             for (pid, mut track) in former {
                 self.finish(pid, &mut track, out);
@@ -173,7 +137,7 @@ impl Demuxer {
             return;
         }
         track.pes.extend_from_slice(payload);
-        let limit = if track.coding.is_video() { MAX_VIDEO } else { MAX_AUDIO };
+        let limit = if track.codec.is_video() { MAX_VIDEO } else { MAX_AUDIO };
         if track.pes.len() > limit {
             self.damaged += 1;
             track.open = false;
@@ -206,18 +170,18 @@ impl Demuxer {
             let dts_at = self.unroll(dts);
             (dts_at + since(pts, dts), dts_at)
         });
-        if !track.coding.is_video() {
+        if !track.codec.is_video() {
             return track.frames(pid, times.map(|(pts, _)| pts), &data, out);
         }
         let Some((pts, dts)) = times.filter(|_| !data.is_empty()) else {
             self.damaged += 1;
             return;
         };
-        let coding = track.coding;
-        let pictures = if coding == Coding::H264 { Pictures::H264 } else { Pictures::H265 };
+        let codec = track.codec;
+        let pictures = if codec == Codec::H264 { Pictures::H264 } else { Pictures::H265 };
         let start = Inspection::new(pictures, 0).look(&data);
         let key = start == Start::RandomAccess || (start == Start::Unknown && track.marked);
-        out.push_back(AccessUnit { pid, coding, pts, dts, key, data });
+        out.push_back(AccessUnit { pid, codec, pts, dts, key, data });
     }
 
     /// A time beyond 33 bits, near the last one.
@@ -229,9 +193,9 @@ impl Demuxer {
 }
 
 impl Track {
-    fn new(coding: Coding) -> Track {
+    fn new(codec: Codec) -> Track {
         Track {
-            coding,
+            codec,
             continuity: None,
             pes: Vec::new(),
             open: false,
@@ -245,17 +209,18 @@ impl Track {
 
     /// The frames that `data` completes. The first one that begins in it is the one that `time` is of (ISO/IEC 13818-1 §2.4.3.7).
     fn frames(&mut self, pid: u16, time: Option<i64>, data: &[u8], out: &mut VecDeque<AccessUnit>) {
-        if let Coding::Opus { .. } = self.coding {
+        if self.codec == Codec::Opus {
             self.restart(time);
             let mut rest = data;
             while let Some((packet, more)) = opus::unwrap(rest) {
                 rest = more;
                 let Some(samples) = opus::samples(packet) else { continue };
-                out.extend(self.frame(pid, Bytes::copy_from_slice(packet), samples, OPUS_RATE));
+                let frame = Frame { codec: Codec::Opus, length: packet.len(), samples, rate: OPUS_RATE };
+                out.extend(self.frame(pid, Bytes::copy_from_slice(packet), frame));
             }
             return;
         }
-        let read = if self.coding == Coding::Aac { aac::frame } else { mpeg_audio::frame };
+        let read = if self.codec == Codec::Aac { aac::frame } else { mpeg_audio::frame };
         let carried = self.rest.len();
         let mut all = std::mem::take(&mut self.rest);
         all.extend_from_slice(data);
@@ -269,7 +234,7 @@ impl Track {
             }
             match read(&all[at..]) {
                 Found::Frame(frame) if frame.length <= all.len() - at => {
-                    out.extend(self.frame(pid, all.slice(at..at + frame.length), frame.samples, frame.rate));
+                    out.extend(self.frame(pid, all.slice(at..at + frame.length), frame));
                     at += frame.length;
                 }
                 Found::Frame(_) | Found::More => break,
@@ -286,14 +251,15 @@ impl Track {
     }
 
     /// One frame at its time; `None` if there was no time yet.
-    fn frame(&mut self, pid: u16, data: Bytes, samples: u32, rate: u32) -> Option<AccessUnit> {
+    fn frame(&mut self, pid: u16, data: Bytes, frame: Frame) -> Option<AccessUnit> {
+        let Frame { codec, samples, rate, .. } = frame;
         if rate != self.rate {
             self.time = self.time.map(|time| time + self.elapsed());
             (self.rate, self.samples) = (rate, 0);
         }
         let pts = self.time? + self.elapsed();
         self.samples += i64::from(samples);
-        Some(AccessUnit { pid, coding: self.coding, pts, dts: pts, key: true, data })
+        Some(AccessUnit { pid, codec, pts, dts: pts, key: true, data })
     }
 
     fn elapsed(&self) -> i64 {
@@ -301,12 +267,14 @@ impl Track {
     }
 }
 
-/// The channel configuration code of the DVB extension descriptor for Opus.
-fn opus_channels(stream: &Elementary) -> u8 {
-    let extension = descriptors(&stream.descriptors).find(|(tag, body)| *tag == 0x7f && body.first() == Some(&0x80));
-    match extension.and_then(|(_, body)| body.get(1)) {
-        // Two channels that are independent have number 0.
-        None | Some(0) => 2,
-        Some(channels) => *channels,
+/// How a stream is coded; `None` if streams of its kind are not taken apart.
+fn coding(stream: &Elementary) -> Option<Codec> {
+    match (stream.stream_type, stream.registration().as_ref()) {
+        (0x1b, _) => Some(Codec::H264),
+        (0x24, _) | (0x06, Some(b"HEVC")) => Some(Codec::H265),
+        (0x0f, _) => Some(Codec::Aac),
+        (0x03 | 0x04, _) => Some(Codec::Mp2),
+        (0x06, Some(b"Opus")) => Some(Codec::Opus),
+        _ => None,
     }
 }

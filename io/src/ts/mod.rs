@@ -33,11 +33,11 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-pub use demuxer::{AccessUnit, Coding, Demuxer};
+pub use demuxer::{AccessUnit, Demuxer};
 pub use fault::Fault;
 pub use muxer::{Chunk, Counts, Muxer};
 pub use packet::{PACKET, clock};
 pub use program::{Elementary, Kind, Program};
-pub use psi::{AudioCodec, Tracks};
+pub use psi::Tracks;
 pub use scanner::{Choice, Scanned, Scanner, Segment};
 pub use splicer::{Splicer, Times};

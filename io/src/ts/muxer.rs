@@ -7,8 +7,9 @@ use holdfast_core::input::Writer;
 
 use super::blocks::Blocks;
 use super::packet::{Adaptation, Pid, wrap, write_pes_head};
-use super::psi::{self, AudioCodec, Tracks};
-use crate::media::{Codec, Unit};
+use super::psi::{self, Rates, Tracks};
+use crate::codec::{Codec, Found, h265, mpeg_audio};
+use crate::media::Unit;
 
 /// 90 kHz ticks per millisecond.
 const MS: i64 = 90;
@@ -33,14 +34,16 @@ const SILENCE: i64 = 10_000 * MS;
 const ORIGIN: i64 = 10_000 * MS;
 
 const VIDEO_STREAM: u8 = 0xe0;
-const AAC_STREAM: u8 = 0xc0;
-const OPUS_STREAM: u8 = 0xbd;
+const AUDIO_STREAM: u8 = 0xc0;
+const PRIVATE_STREAM: u8 = 0xbd;
 
 /// Only video may leave the length of its PES packet open. Frames of audio have a few kilobytes at most.
 const MAX_AUDIO: usize = 65_000;
 
 /// Access unit delimiter, any type of slice (ITU-T H.264 §7.3.2.4).
 const DELIMITER: [u8; 6] = [0, 0, 0, 1, 9, 0xf0];
+/// The same (ITU-T H.265 §7.3.2.5): its type is 35.
+const H265_DELIMITER: [u8; 7] = [0, 0, 0, 1, 35 << 1, 1, 0x50];
 
 /// Whole packets that go out together: of one access unit or of one segment, with whatever had to go before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +84,7 @@ pub struct Muxer {
     audio: Track,
     session: Option<Session>,
     /// What the program map declares, and how often that changed.
-    program: Option<Tracks>,
+    program: Option<(Tracks, Rates)>,
     version: u8,
     /// The latest time that went out, of any track.
     lead: Option<i64>,
@@ -107,6 +110,7 @@ struct Track {
 struct Session {
     id: Writer,
     tracks: Tracks,
+    rates: Rates,
     /// The first time that came, and the latest.
     span: Option<(i64, i64)>,
     /// When video last came that can be decoded; `None` while a key frame is awaited.
@@ -133,7 +137,7 @@ impl Session {
         let waits = self.span.is_none_or(|(first, latest)| latest - first < PATIENCE);
         Tracks {
             audio: self.tracks.audio.filter(|_| waits || self.audio.is_some()),
-            video: self.tracks.video && (waits || self.video.is_some()),
+            video: self.tracks.video.filter(|_| waits || self.video.is_some()),
         }
     }
 }
@@ -168,12 +172,12 @@ impl Muxer {
     /// anew.
     pub fn session(&mut self, from: Writer, tracks: Tracks) {
         let (span, video, audio, offset) = (None, None, None, None);
-        self.session = Some(Session { id: from, tracks, span, video, audio, offset, skew: 0 });
+        self.session = Some(Session { id: from, tracks, rates: Rates::Full, span, video, audio, offset, skew: 0 });
     }
 
     /// Whether the session has video of which nothing can go out before a key frame.
     pub fn awaits_key_frame(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.tracks.video && session.video.is_none())
+        self.session.as_ref().is_some_and(|session| session.tracks.video.is_some() && session.video.is_none())
     }
 
     /// What could not go into the stream as it came, over all sessions.
@@ -183,25 +187,25 @@ impl Muxer {
 
     /// The packets of one access unit; `None` if it does not go out, which is counted.
     pub fn push(&mut self, unit: &Unit) -> Option<Chunk> {
-        let program = self.admit(unit)?;
+        let (program, rates) = self.admit(unit)?;
         let placed = self.place(unit)?;
 
-        let changed = self.program != Some(program);
+        let changed = self.program != Some((program, rates));
         if changed {
             self.version = if self.program.is_some() { (self.version + 1) % 32 } else { 0 };
-            self.program = Some(program);
+            self.program = Some((program, rates));
         }
         let key = unit.codec.is_video() && unit.key;
         let due = changed || self.mapped.is_none_or(|last| placed.lead - last >= PSI_INTERVAL);
         // Without video a player can start at any frame; it is asked to where it learns what there is.
-        let random_access = key || (due && !program.video);
+        let random_access = key || (due && program.video.is_none());
 
         let mut out = mem::take(&mut self.scratch);
         out.clear();
         if key || due {
             self.mapped = Some(placed.lead);
             self.pat.write(Adaptation::default(), &psi::pat(), &[], &mut out);
-            self.pmt.write(Adaptation::default(), &psi::pmt(program, self.version), &[], &mut out);
+            self.pmt.write(Adaptation::default(), &psi::pmt(program, rates, self.version), &[], &mut out);
         }
 
         let clock = self.clock.map_or(placed.clock, |last| last.max(placed.clock));
@@ -213,7 +217,7 @@ impl Muxer {
             adaptation.pcr = Some(clock);
             self.clock = Some(clock);
         }
-        if program.video && !unit.codec.is_video() {
+        if program.video.is_some() && !unit.codec.is_video() {
             if tell {
                 self.video.pid.write_adaptation(adaptation, &mut out);
             }
@@ -231,7 +235,7 @@ impl Muxer {
     }
 
     /// Whether the unit belongs into the stream, and what the program is made of then.
-    fn admit(&mut self, unit: &Unit) -> Option<Tracks> {
+    fn admit(&mut self, unit: &Unit) -> Option<(Tracks, Rates)> {
         let Some(session) = self.session.as_mut().filter(|session| session.id == unit.from) else {
             self.counts.foreign += 1;
             return None;
@@ -242,17 +246,14 @@ impl Muxer {
         }
         let time = ticks(unit.dts);
         session.observe(time);
-        let waits = match unit.codec {
-            Codec::H264 => {
-                session.tracks.video = true;
-                session.video.is_none() && !unit.key
-            }
-            Codec::Opus { .. } | Codec::Aac => {
-                let codec = if unit.codec == Codec::Aac { AudioCodec::Aac } else { AudioCodec::Opus };
-                session.tracks.audio = Some(codec);
-                session.audio = session.audio.max(Some(time));
-                session.video.is_none() && session.present().video
-            }
+        let waits = if unit.codec.is_video() {
+            session.tracks.video = Some(unit.codec);
+            session.video.is_none() && !unit.key
+        } else {
+            session.tracks.audio = Some(unit.codec);
+            session.rates = rates(unit);
+            session.audio = session.audio.max(Some(time));
+            session.video.is_none() && session.present().video.is_some()
         };
         if waits {
             self.counts.before_key += 1;
@@ -261,7 +262,7 @@ impl Muxer {
         if unit.codec.is_video() {
             session.video = session.video.max(Some(time));
         }
-        Some(session.present())
+        Some((session.present(), session.rates))
     }
 
     /// The unit's place in the stream's time.
@@ -311,24 +312,38 @@ fn ticks(micros: i64) -> i64 {
     (micros.clamp(-(1 << 50), 1 << 50) * 9).div_euclid(100) + ORIGIN
 }
 
+/// At which rates a frame of MPEG audio runs.
+fn rates(unit: &Unit) -> Rates {
+    match unit.codec {
+        Codec::Mp2 | Codec::Mp3 => match mpeg_audio::frame(&unit.data) {
+            Found::Frame(frame) if frame.rate < 32_000 => Rates::Halved,
+            _ => Rates::Full,
+        },
+        _ => Rates::Full,
+    }
+}
+
 /// The unit's kind of stream, and what has to stand before its payload.
 fn elementary(unit: &Unit) -> (u8, Vec<u8>) {
     match unit.codec {
-        Codec::Aac => (AAC_STREAM, Vec::new()),
-        Codec::H264 if is_delimited(&unit.data) => (VIDEO_STREAM, Vec::new()),
+        Codec::H264 if first_nal(&unit.data).is_some_and(|nal| nal & 0x1f == 9) => (VIDEO_STREAM, Vec::new()),
         Codec::H264 => (VIDEO_STREAM, DELIMITER.to_vec()),
-        Codec::Opus { .. } => {
+        Codec::H265 if first_nal(&unit.data).is_some_and(|nal| h265::kind(nal) == 35) => (VIDEO_STREAM, Vec::new()),
+        Codec::H265 => (VIDEO_STREAM, H265_DELIMITER.to_vec()),
+        Codec::Aac | Codec::Mp2 | Codec::Mp3 => (AUDIO_STREAM, Vec::new()),
+        Codec::Ac3 => (PRIVATE_STREAM, Vec::new()),
+        Codec::Opus => {
             // Control header: eleven bits of mark, nothing trimmed, no extension; then the length in bytes of 255 and a rest.
             let mut header = vec![0x7f, 0xe0];
             header.resize(2 + unit.data.len() / 255, 0xff);
             header.push((unit.data.len() % 255) as u8);
-            (OPUS_STREAM, header)
+            (PRIVATE_STREAM, header)
         }
     }
 }
 
-/// Whether the access unit starts with a delimiter.
-fn is_delimited(data: &[u8]) -> bool {
+/// The first byte of the NAL unit with which an access unit begins.
+fn first_nal(data: &[u8]) -> Option<u8> {
     let data = data.strip_prefix(&[0]).filter(|rest| rest.starts_with(&[0, 0, 1])).unwrap_or(data);
-    data.strip_prefix(&[0, 0, 1]).and_then(|nal| nal.first()).is_some_and(|nal| nal & 0x1f == 9)
+    data.strip_prefix(&[0, 0, 1]).and_then(|nal| nal.first()).copied()
 }

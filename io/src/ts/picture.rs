@@ -2,6 +2,7 @@
 
 use super::program::Elementary;
 use crate::codec::annexb::start_code;
+use crate::codec::h265;
 
 /// An SEI unit longer than this holds pictures' worth of private data; the message that is looked for comes early.
 const MAX_SEI: usize = 512;
@@ -72,7 +73,7 @@ impl Inspection {
             let found = match self.pictures {
                 Pictures::Mpeg2 => mpeg2(*first),
                 Pictures::H264 => self.h264(*first, rest),
-                Pictures::H265 => h265(*first),
+                Pictures::H265 => of_h265(*first),
                 Pictures::Opaque => Some(Start::Unknown),
             };
             match found {
@@ -155,10 +156,10 @@ fn extended(data: &mut &[u8]) -> Option<usize> {
     }
 }
 
-fn h265(first: u8) -> Option<Start> {
-    match first >> 1 & 0x3f {
-        16..=21 => Some(Start::RandomAccess),
-        0..=31 => Some(Start::Other),
+fn of_h265(first: u8) -> Option<Start> {
+    match h265::kind(first) {
+        kind if h265::RANDOM_ACCESS.contains(&kind) => Some(Start::RandomAccess),
+        kind if h265::SLICES.contains(&kind) => Some(Start::Other),
         _ => None,
     }
 }

@@ -96,6 +96,16 @@ impl Elementary {
         if registered == Kind::Data && descriptors(&self.descriptors).any(described) { Kind::Audio } else { registered }
     }
 
+    /// How many channels Opus is declared with: the configuration code of the DVB extension descriptor for it, 2 without one.
+    pub fn opus_channels(&self) -> u8 {
+        let extension = descriptors(&self.descriptors).find(|(tag, body)| *tag == 0x7f && body.first() == Some(&0x80));
+        match extension.and_then(|(_, body)| body.get(1)) {
+            // Two channels that are independent have number 0.
+            None | Some(0) => 2,
+            Some(channels) => *channels,
+        }
+    }
+
     pub(super) fn registration(&self) -> Option<[u8; 4]> {
         let (_, body) = descriptors(&self.descriptors).find(|(tag, _)| *tag == REGISTRATION)?;
         body.first_chunk().copied()

@@ -2,6 +2,7 @@
 
 use super::packet::ROOM;
 use super::program::Program;
+use crate::codec::Codec;
 
 /// PID of the program map.
 pub(super) const PMT: u16 = 0x1000;
@@ -17,28 +18,27 @@ pub(super) const CLOCK: u16 = 0x1ff;
 pub(super) const PROGRAM: u16 = 1;
 const STREAM: u16 = 1;
 
-/// How the audio of a stream is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AudioCodec {
-    /// Opus as private data with a registration (Xiph's mapping of Opus into MPEG-TS). Declared stereo; mono passes so too.
-    Opus,
-    /// AAC in ADTS.
-    Aac,
+/// At which sampling rates MPEG audio runs: those of MPEG-2, below 32 kHz, have a stream type of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Rates {
+    #[default]
+    Full,
+    Halved,
 }
 
-/// The tracks of a session or of a program.
+/// The tracks of a session or of a program, and how they are coded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tracks {
     /// Its audio, if there is any.
-    pub audio: Option<AudioCodec>,
-    /// Whether there is video; H.264 always.
-    pub video: bool,
+    pub audio: Option<Codec>,
+    /// Its video, if there is any.
+    pub video: Option<Codec>,
 }
 
 impl Tracks {
     /// The PID that carries the clock.
     pub(super) fn clock(&self) -> u16 {
-        if self.video { VIDEO } else { AUDIO }
+        if self.video.is_some() { VIDEO } else { AUDIO }
     }
 }
 
@@ -50,19 +50,32 @@ pub(super) fn pat() -> Vec<u8> {
 }
 
 /// The payload of a packet that says what the program is made of. `version` counts modulo 32.
-pub(super) fn pmt(tracks: Tracks, version: u8) -> Vec<u8> {
+pub(super) fn pmt(tracks: Tracks, rates: Rates, version: u8) -> Vec<u8> {
     let mut body = (0xe000 | tracks.clock()).to_be_bytes().to_vec();
     body.extend_from_slice(&[0xf0, 0]);
-    if tracks.video {
-        stream(0x1b, VIDEO, &[], &mut body);
-    }
-    match tracks.audio {
-        Some(AudioCodec::Aac) => stream(0x0f, AUDIO, &[], &mut body),
-        // Registration "Opus", and the DVB extension descriptor for it with channel configuration 2.
-        Some(AudioCodec::Opus) => stream(0x06, AUDIO, b"\x05\x04Opus\x7f\x02\x80\x02", &mut body),
-        None => {}
+    for (codec, pid) in [(tracks.video, VIDEO), (tracks.audio, AUDIO)] {
+        if let Some(codec) = codec {
+            let (kind, descriptors) = declaration(codec, rates);
+            stream(kind, pid, descriptors, &mut body);
+        }
     }
     section(0x02, PROGRAM, version, &body)
+}
+
+/// The stream type of a track (§2.4.4.10), and its descriptors.
+fn declaration(codec: Codec, rates: Rates) -> (u8, &'static [u8]) {
+    match codec {
+        Codec::H264 => (0x1b, &[]),
+        Codec::H265 => (0x24, &[]),
+        Codec::Aac => (0x0f, &[]),
+        Codec::Mp2 | Codec::Mp3 if rates == Rates::Halved => (0x04, &[]),
+        Codec::Mp2 | Codec::Mp3 => (0x03, &[]),
+        // With its registration (ATSC A/52 annex A §3.4).
+        Codec::Ac3 => (0x81, b"\x05\x04AC-3"),
+        // Private data with a registration (Xiph's mapping of Opus into MPEG-TS), and the DVB extension descriptor for it with
+        // channel configuration 2: declared stereo, mono passes so too.
+        Codec::Opus => (0x06, b"\x05\x04Opus\x7f\x02\x80\x02"),
+    }
 }
 
 /// The payload of packets that say what a program is made of, whose streams are on `pids` here. `version` counts modulo 32.

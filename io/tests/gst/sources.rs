@@ -4,8 +4,9 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use holdfast_core::input::{Loss, SourceId, Writer};
+use holdfast_io::codec::{Codec, Found, annexb, h265, mpeg_audio};
 use holdfast_io::gst::AudioCodec;
-use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
+use holdfast_io::media::{MediaCommand, MediaEvent, Unit};
 
 use crate::first_nal;
 use crate::origin::{self, Origin};
@@ -178,6 +179,62 @@ fn b_frames_are_decoded_in_the_order_they_come() {
     pull.close(source);
 }
 
+/// Types of the NAL units of an access unit of H.265 in Annex B.
+fn h265_types(unit: &Unit) -> Vec<u8> {
+    annexb::units(&unit.data).map(|nal| h265::kind(nal[0])).collect()
+}
+
+#[test]
+fn h265_arrives_with_parameter_sets_before_each_start() {
+    let mut pull = Pull::new(AudioCodec::Aac);
+    let origin = Origin::rtsp();
+    // Groups that stand for themselves begin with an IDR, others with a CRA but for the very first.
+    for (path, cra) in [("/h265", false), ("/h265-open", true)] {
+        let source = pull.open(&origin.url(path));
+        pull.opened(source);
+        let units: Vec<Unit> = (0..60).map(|_| pull.unit(source, |unit| unit.codec.is_video())).collect();
+        assert!(units.iter().all(|unit| unit.codec == Codec::H265 && unit.dts <= unit.pts));
+        assert!(units.is_sorted_by(|earlier, later| earlier.dts < later.dts));
+        let mut starts = Vec::new();
+        for unit in &units {
+            let types = h265_types(unit);
+            let slice = *types.iter().find(|kind| h265::SLICES.contains(kind)).unwrap();
+            assert_eq!(unit.key, h265::RANDOM_ACCESS.contains(&slice), "{path}: {types:?}");
+            if unit.key {
+                starts.push(slice);
+                let sets: Vec<u8> = types.into_iter().filter(|kind| (32..=34).contains(kind)).collect();
+                assert_eq!(sets, [32, 33, 34], "{path}");
+            }
+        }
+        assert!(starts.len() >= 3 && starts.contains(&21) == cra, "{path}: {starts:?}");
+        pull.close(source);
+    }
+}
+
+#[test]
+fn mpeg_audio_and_ac_3_stay_as_they_are_where_viewers_know_them() {
+    let origin = Origin::rtsp();
+    for (audio, path, codec) in [
+        (AudioCodec::Opus, "/mpa", Codec::Mp2),
+        (AudioCodec::Opus, "/ac3", Codec::Ac3),
+        (AudioCodec::Aac, "/ac3", Codec::Ac3),
+    ] {
+        let mut pull = Pull::new(audio);
+        let source = pull.open(&origin.url(path));
+        for _ in 0..10 {
+            let unit = pull.unit(source, |_| true);
+            assert_eq!(unit.codec, codec);
+            if codec == Codec::Mp2 {
+                let Found::Frame(frame) = mpeg_audio::frame(&unit.data) else { panic!("{:02x?}", &unit.data[..4]) };
+                assert_eq!((frame.codec, frame.length), (Codec::Mp2, unit.data.len()));
+            } else {
+                assert_eq!(unit.data[..2], [0x0b, 0x77]);
+            }
+        }
+        pull.close(source);
+    }
+}
+
 #[test]
 fn whatever_sound_comes_becomes_aac() {
     let mut pull = Pull::new(AudioCodec::Aac);
@@ -199,7 +256,7 @@ fn opus_stays_as_it_is_where_viewers_know_it() {
     let mut pull = Pull::new(AudioCodec::Opus);
     let origin = Origin::rtsp();
     let source = pull.open(&origin.url("/opus"));
-    assert_eq!(pull.unit(source, |_| true).codec, Codec::Opus { channels: 2 });
+    assert_eq!(pull.unit(source, |_| true).codec, Codec::Opus);
     pull.close(source);
     // And what needed an encoder is left out.
     let source = pull.open(&origin.url("/pcmu"));

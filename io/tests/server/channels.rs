@@ -1,34 +1,30 @@
 //! Channels that are pulled from origins, seen from the sockets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::{Channel, Config, Endpoint};
 use holdfast_core::id::Id;
-use holdfast_core::input::{Loss, Note, ViewerEnd, Writer};
-use holdfast_io::media::{Codec, MediaCommand, MediaEvent, Unit};
+use holdfast_core::input::{Loss, Note, Writer};
+use holdfast_io::codec::Codec;
+use holdfast_io::media::{MediaCommand, MediaEvent, Unit};
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt;
 use holdfast_io::server::{Clip, ConnId, ConnectError, LinkId, Settings, Target};
-use holdfast_io::ts::{AudioCodec, Muxer, Tracks};
+use holdfast_io::ts::{Demuxer, Muxer, Tracks};
 
 use crate::desk::{Desk, header};
 
 const GET: &str = "GET /live/news.ts HTTP/1.1\r\nHost: h\r\n\r\n";
-const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
+pub const OK: &str = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
 
 /// A server with one channel of these sources, and one endpoint.
-fn desk(sources: &[&str]) -> Desk {
-    numbered(sources, 7)
+pub fn desk(sources: &[&str]) -> Desk {
+    of_settings(sources, Settings { instance: 7, ..Settings::default() })
 }
 
-fn numbered(sources: &[&str], instance: u128) -> Desk {
-    with(sources, Settings { instance, ..Settings::default() })
-}
-
-fn with(sources: &[&str], settings: Settings) -> Desk {
+pub fn of_settings(sources: &[&str], settings: Settings) -> Desk {
     let channel = Channel { name: "news".into(), sources: sources.len() as u32, ..Channel::default() };
     let config = Config { endpoints: vec![Endpoint::default()], channels: vec![channel], ..Config::default() };
     let origins = vec![sources.iter().map(|source| Origin::parse(source).unwrap()).collect()];
@@ -36,18 +32,24 @@ fn with(sources: &[&str], settings: Settings) -> Desk {
 }
 
 /// An encoder: a picture each 40 ms, each tenth a key frame, and sound.
-struct Encoder {
+pub struct Encoder {
     muxer: Muxer,
+    tracks: Tracks,
     time: i64,
     /// Parameter sets before each key frame.
-    sets: &'static [u8],
+    pub sets: &'static [u8],
 }
 
 impl Encoder {
-    fn new() -> Self {
+    pub fn new() -> Self {
+        Encoder::of(Codec::H264, Codec::Aac)
+    }
+
+    pub fn of(video: Codec, audio: Codec) -> Self {
+        let tracks = Tracks { audio: Some(audio), video: Some(video) };
         let mut muxer = Muxer::new();
-        muxer.session(from(), Tracks { audio: Some(AudioCodec::Aac), video: true });
-        Encoder { muxer, time: 0, sets: &[] }
+        muxer.session(from(), tracks);
+        Encoder { muxer, tracks, time: 0, sets: &[] }
     }
 
     /// The packets of the next `pictures` pictures.
@@ -55,13 +57,21 @@ impl Encoder {
         (0..pictures).flat_map(|_| self.next()).collect()
     }
 
-    fn next(&mut self) -> Vec<u8> {
+    pub fn next(&mut self) -> Vec<u8> {
         let key = self.time % 400_000 == 0;
-        let slice = if key { 0x65 } else { 0x41 };
+        let Tracks { audio: Some(audio), video: Some(video) } = self.tracks else { panic!("{:?}", self.tracks) };
+        let (delimiter, slice): (&[u8], &[u8]) = match (video, key) {
+            (Codec::H265, true) => (&[0x46, 1, 0x50], &[19 << 1, 1]),
+            (Codec::H265, false) => (&[0x46, 1, 0x50], &[1 << 1, 1]),
+            (_, true) => (&[9, 0xf0], &[0x65]),
+            (_, false) => (&[9, 0xf0], &[0x41]),
+        };
+        let start = &[0, 0, 0, 1][..];
         let sets = if key { self.sets } else { &[] };
-        let picture = [&[0, 0, 0, 1, 9, 0xf0][..], sets, &[0, 0, 0, 1, slice], &[0xab; 500]].concat();
+        let picture = [start, delimiter, sets, start, slice, &[0xab; 500]].concat();
+        let sound = if audio == Codec::Aac { adts() } else { layer2() };
         let mut data = Vec::new();
-        for (codec, key, payload) in [(Codec::H264, key, picture), (Codec::Aac, true, adts())] {
+        for (codec, key, payload) in [(video, key, picture), (audio, true, sound)] {
             let (pts, dts) = (self.time, self.time);
             let unit = Unit { from: from(), codec, pts, dts, key, data: payload.into() };
             data.extend(self.muxer.push(&unit).map(|chunk| chunk.data.to_vec()).unwrap_or_default());
@@ -84,15 +94,20 @@ fn adts() -> Vec<u8> {
     [&[0xff, 0xf1, 0x4c, 0x80, 0x02, 0x1f, 0xfc][..], &[0; 10]].concat()
 }
 
+/// 24 ms in stereo at 192 kbit/s.
+pub fn layer2() -> Vec<u8> {
+    [&[0xff, 0xfd, 0xa4, 0][..], &[0; 572]].concat()
+}
+
 impl Desk {
-    fn watch(&mut self) -> ConnId {
+    pub fn watch(&mut self) -> ConnId {
         let id = self.connect();
         self.send(id, GET);
         id
     }
 
     /// The one link that is open.
-    fn link(&self) -> (LinkId, Target) {
+    pub fn link(&self) -> (LinkId, Target) {
         assert_eq!(self.links.len(), 1, "{:?}", self.links);
         self.links[0].clone()
     }
@@ -102,12 +117,12 @@ impl Desk {
         self.turn();
     }
 
-    fn link_says(&mut self, link: LinkId, data: impl AsRef<[u8]>) {
+    pub fn link_says(&mut self, link: LinkId, data: impl AsRef<[u8]>) {
         self.server.link_received(self.time(), link, data.as_ref());
         self.turn();
     }
 
-    fn link_ends(&mut self, link: LinkId) {
+    pub fn link_ends(&mut self, link: LinkId) {
         self.links.retain(|(open, _)| *open != link);
         self.server.link_eof(self.time(), link);
         self.turn();
@@ -122,7 +137,7 @@ impl Desk {
             .collect()
     }
 
-    fn losses(&self) -> Vec<Loss> {
+    pub fn losses(&self) -> Vec<Loss> {
         self.notes
             .iter()
             .filter_map(|note| if let Note::SourceLost { loss, .. } = note { Some(*loss) } else { None })
@@ -131,7 +146,7 @@ impl Desk {
 }
 
 /// Whole packets, continuity counters continuous on each PID, and at least one packet.
-fn is_whole(stream: &[u8]) {
+pub fn is_whole(stream: &[u8]) {
     assert!(!stream.is_empty() && stream.len().is_multiple_of(188));
     let mut counters = BTreeMap::new();
     for packet in stream.chunks(188) {
@@ -278,7 +293,7 @@ fn p21_a_request_that_came_through_here_is_refused() {
 #[test]
 fn p21_a_stream_is_not_taken_from_whoever_takes_it_from_here() {
     let mut desk = desk(&["http://other-edge.example/live/news.ts"]);
-    let viewer = desk.watch();
+    desk.watch();
     let (link, _) = desk.link();
     desk.link_opens(link);
     let asked = String::from_utf8(desk.asked.remove(&link).unwrap()).unwrap();
@@ -312,39 +327,8 @@ fn an_origin_of_ovenmediaengine_is_talked_to_as_one_of_its_edges() {
     let (link, target) = desk.link();
     assert_eq!(target, Target { host: "origin.example".into(), port: 9000, tls: false });
     desk.link_opens(link);
-    let mut origin = ovt::Origin::new(ovt::OriginSettings::default(), ovt::UnixMillis(0));
-    let video = ovt::Media::Video(ovt::Picture { width: 640, height: 360, framerate: 25.0 });
-    let track = ovt::Track {
-        id: 1,
-        name: "video".into(),
-        codec: ovt::Codec::H264,
-        timebase: ovt::Timebase::new(1, 90_000).unwrap(),
-        bitrate: 1_000_000,
-        media: video,
-        decoder_config: Some(Bytes::from_static(&[
-            1, 0x42, 0xc0, 0x1e, 0xff, 0xe1, 0, 4, 0x67, 0x42, 0xc0, 0x1e, 1, 0, 2, 0x68, 0xce,
-        ])),
-    };
-    let description = ovt::Description {
-        app: "app".into(),
-        stream: "stream".into(),
-        uuid: String::new(),
-        tracks: vec![track.clone()],
-    };
-    for _ in 0..4 {
-        origin.receive(&desk.asked.remove(&link).unwrap_or_default());
-        while let Some(event) = origin.poll() {
-            let ovt::OriginEvent::Request(request) = event else { panic!("{event:?}") };
-            match request.application {
-                ovt::Application::Describe => origin.describe(request.id, &description).unwrap(),
-                ovt::Application::Play => origin.playing(request.id),
-                ovt::Application::Stop => origin.stopped(request.id),
-            }
-        }
-        let said = origin.output().to_vec();
-        origin.wrote(said.len());
-        desk.link_says(link, said);
-    }
+    let track = track(1, Codec::H264);
+    play(&mut desk, link, std::slice::from_ref(&track));
     let mut packetizer = ovt::Packetizer::new(ovt::Generation::Auto);
     let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65][..], &[0xab; 40_000]].concat();
     for time in 0..3 {
@@ -360,6 +344,81 @@ fn an_origin_of_ovenmediaengine_is_talked_to_as_one_of_its_edges() {
     // A stream that ends in order is stopped; this is a server that is gone.
     desk.link_ends(link);
     assert_eq!(desk.losses(), [Loss::Reset]);
+}
+
+/// A track of an origin.
+fn track(id: u32, codec: Codec) -> ovt::Track {
+    let media = if codec.is_video() {
+        ovt::Media::Video(ovt::Picture { width: 640, height: 360, framerate: 25.0 })
+    } else {
+        ovt::Media::Audio(ovt::Sound { rate: 48_000, layout: 3, format: 8 })
+    };
+    let config: &'static [u8] = match codec {
+        Codec::H264 => &[1, 0x42, 0xc0, 0x1e, 0xff, 0xe1, 0, 4, 0x67, 0x42, 0xc0, 0x1e, 1, 0, 2, 0x68, 0xce],
+        Codec::Aac => &[0x11, 0x90],
+        _ => &[],
+    };
+    ovt::Track {
+        id,
+        name: String::new(),
+        codec,
+        timebase: ovt::Timebase::new(1, 90_000).unwrap(),
+        bitrate: 1_000_000,
+        media,
+        decoder_config: (!config.is_empty()).then(|| Bytes::from_static(config)),
+    }
+}
+
+/// The channel's link is answered by an origin that has these tracks, until it is to play.
+fn play(desk: &mut Desk, link: LinkId, tracks: &[ovt::Track]) {
+    let mut origin = ovt::Origin::new(ovt::OriginSettings::default(), ovt::UnixMillis(0));
+    let (app, stream, uuid) = ("app".into(), "stream".into(), String::new());
+    let description = ovt::Description { app, stream, uuid, tracks: tracks.to_vec() };
+    for _ in 0..4 {
+        origin.receive(&desk.asked.remove(&link).unwrap_or_default());
+        while let Some(event) = origin.poll() {
+            let ovt::OriginEvent::Request(request) = event else { panic!("{event:?}") };
+            match request.application {
+                ovt::Application::Describe => origin.describe(request.id, &description).unwrap(),
+                ovt::Application::Play => origin.playing(request.id),
+                ovt::Application::Stop => origin.stopped(request.id),
+            }
+        }
+        let said = origin.output().to_vec();
+        origin.wrote(said.len());
+        desk.link_says(link, said);
+    }
+}
+
+#[test]
+fn of_renditions_one_picture_and_one_sound_are_taken() {
+    let mut desk = desk(&["ovt://origin.example/app/stream"]);
+    let viewer = desk.watch();
+    let (link, _) = desk.link();
+    desk.link_opens(link);
+    let tracks = [(1, Codec::Opus), (2, Codec::H264), (3, Codec::Aac), (4, Codec::H264), (5, Codec::Aac)];
+    let tracks = tracks.map(|(id, codec)| track(id, codec));
+    play(&mut desk, link, &tracks);
+    let mut packetizer = ovt::Packetizer::new(ovt::Generation::Auto);
+    for time in 0..20 {
+        for track in &tracks {
+            let picture = [&[0, 0, 0, 1, 9, 0xf0, 0, 0, 0, 1, 0x65][..], &[track.id as u8; 100]].concat();
+            let sound = [&adts()[..7], &[track.id as u8; 10]].concat();
+            let data = if track.codec.is_video() { &picture } else { &sound };
+            let frame = ovt::Frame { pts: time * 40_000, dts: time * 40_000, duration: None, key: true, data };
+            let packets = packetizer.unit(track, &frame).unwrap();
+            desk.link_says(link, packets);
+        }
+    }
+    desk.run(200);
+    let answer = desk.written.remove(&viewer).unwrap();
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    let mut units = VecDeque::new();
+    Demuxer::default().read(&answer[end..], &mut units);
+    // The first picture, and the first sound that every player knows.
+    let seen = |codec, id: u8| units.iter().filter(|unit| unit.codec == codec && unit.data.last() == Some(&id)).count();
+    assert!(seen(Codec::H264, 2) >= 18 && seen(Codec::Aac, 3) >= 18, "{units:?}");
+    assert_eq!(seen(Codec::H264, 2) + seen(Codec::Aac, 3), units.len());
 }
 
 #[test]
@@ -428,192 +487,4 @@ fn sources_of_gstreamer_are_opened_and_closed_by_the_core() {
     desk.server.drain(desk.time());
     desk.turn();
     assert!(desk.commands.iter().any(|command| matches!(command, MediaCommand::Close { source } if *source == relay)));
-}
-
-/// Parameter sets of 1920×1080 at 25 pictures a second.
-const SETS: &[u8] = &[
-    0, 0, 0, 1, 0x67, 0x64, 0x00, 0x28, 0xac, 0xd9, 0x40, 0x78, 0x02, 0x27, 0xe5, 0xc0, 0x44, 0x00, 0x00, 0x03, 0x00,
-    0x04, 0x00, 0x00, 0x03, 0x00, 0xc8, 0x3c, 0x60, 0xc6, 0x58, 0, 0, 0, 1, 0x68, 0xeb, 0xe3, 0xcb,
-];
-
-/// Two servers, of which the second fetches its channel from the first over OVT.
-struct Chain {
-    origin: Desk,
-    edge: Desk,
-    /// The edge's link, and the origin's side of it.
-    ends: Option<(LinkId, ConnId)>,
-    encoder: Encoder,
-    source: LinkId,
-}
-
-impl Chain {
-    fn new(target: &str) -> Self {
-        Chain::of(target, 8)
-    }
-
-    /// With an edge that bears this random number; the origin's is 7.
-    fn of(target: &str, instance: u128) -> Self {
-        Chain::from(desk(&["http://camera.example/x"]), numbered(&[target], instance))
-    }
-
-    fn from(mut origin: Desk, mut edge: Desk) -> Self {
-        edge.watch();
-        let (link, _) = edge.link();
-        let accepted = origin.server.accepted_edge(origin.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
-        edge.link_opens(link);
-        let mut chain =
-            Chain { origin, edge, ends: Some((link, accepted)), encoder: Encoder::new(), source: Id::from_parts(0, 0) };
-        chain.pass();
-        chain
-    }
-
-    /// What each wrote reaches the other, until both are quiet.
-    fn pass(&mut self) {
-        let Some((link, accepted)) = self.ends else { return };
-        for _ in 0..20 {
-            let asked = self.edge.asked.remove(&link).unwrap_or_default();
-            let told = self.origin.written.remove(&accepted).unwrap_or_default();
-            if asked.is_empty() && told.is_empty() {
-                break;
-            }
-            self.origin.send(accepted, asked);
-            self.edge.link_says(link, told);
-        }
-        if self.origin.closed.contains(&accepted) {
-            self.ends = None;
-            self.edge.link_ends(link);
-        }
-    }
-
-    /// The camera of the origin sends so many pictures, in real time.
-    fn send(&mut self, pictures: usize) {
-        for _ in 0..pictures {
-            let media = self.encoder.next();
-            self.origin.link_says(self.source, media);
-            let now = self.origin.now + 40;
-            self.origin.run(now);
-            self.edge.run(now);
-            self.pass();
-        }
-    }
-
-    fn wait(&mut self, until: u64) {
-        self.origin.run(until);
-        self.edge.run(until);
-        self.pass();
-    }
-
-    fn camera_opens(&mut self) {
-        (self.source, _) = self.origin.link();
-        self.origin.link_opens(self.source);
-        self.origin.link_says(self.source, OK);
-    }
-}
-
-#[test]
-fn one_server_fetches_from_another_over_ovt() {
-    let mut chain = Chain::new("ovt://origin.example/live/news");
-    chain.encoder.sets = SETS;
-    chain.camera_opens();
-    chain.send(60);
-    let viewer = *chain.edge.written.keys().next().unwrap();
-    let answer = chain.edge.written.remove(&viewer).unwrap();
-    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
-    assert!(answer.starts_with(b"HTTP/1.1 200 "));
-    is_whole(&answer[end..]);
-    // 500 bytes a picture, each tenth with parameter sets.
-    assert!(answer.len() > 50 * 500, "{}", answer.len());
-    assert_eq!(chain.origin.server.edge().feeds().viewer_count(), 1, "an edge is a viewer");
-    // The viewer leaves; a minute later nothing is left of it, here and there.
-    let now = chain.edge.time();
-    chain.edge.server.closed(now, viewer);
-    chain.edge.turn();
-    chain.send(61 * 25);
-    assert!(chain.edge.links.is_empty());
-    let (now, (_, accepted)) = (chain.origin.time(), chain.ends.unwrap());
-    chain.origin.server.closed(now, accepted);
-    chain.origin.turn();
-    assert_eq!((chain.origin.server.edge().feeds().viewer_count(), chain.origin.server.connection_count()), (0, 0));
-}
-
-#[test]
-fn a_stream_that_is_silent_ends_for_an_edge() {
-    let silence = Some(Duration::from_secs(2));
-    let settings = Settings { instance: 7, packet_silence: silence, ..Settings::default() };
-    let origin = with(&["http://camera.example/x"], settings);
-    let mut chain = Chain::from(origin, numbered(&["ovt://origin.example/live/news"], 8));
-    chain.encoder.sets = SETS;
-    chain.camera_opens();
-    // Longer than it may be silent.
-    chain.send(100);
-    assert!(chain.edge.losses().is_empty() && chain.ends.is_some(), "it sends");
-    let last = chain.origin.now;
-    chain.wait(last + 1_900);
-    assert!(chain.ends.is_some(), "not yet");
-    chain.wait(last + 2_100);
-    assert!(chain.ends.is_none());
-    assert_eq!(chain.edge.losses(), [Loss::Ended]);
-    let ends = |note: &Note| matches!(note, Note::ViewerEnded { reason: ViewerEnd::Idle, .. });
-    assert!(chain.origin.notes.iter().any(ends), "{:?}", chain.origin.notes);
-    assert_eq!(chain.origin.server.connection_count(), 0);
-}
-
-#[test]
-fn an_edge_that_asks_for_what_is_not_there_is_told() {
-    for (target, loss) in [
-        ("ovt://origin.example/live/other", Loss::NotFound),
-        ("ovt://origin.example/elsewhere/news", Loss::NotFound),
-        ("ovt://origin.example/live/2", Loss::NotFound),
-    ] {
-        let chain = Chain::new(target);
-        assert_eq!(chain.edge.losses(), [loss], "{target}");
-    }
-}
-
-#[test]
-fn an_edge_whose_stream_cannot_be_had_is_told_by_and_by() {
-    let mut chain = Chain::new("ovt://origin.example/live/news");
-    let (camera, _) = chain.origin.link();
-    chain.origin.link_opens(camera);
-    chain.origin.link_says(camera, "HTTP/1.1 404 Not Found\r\n\r\n");
-    chain.pass();
-    assert_eq!(chain.edge.losses(), [Loss::NotFound]);
-}
-
-#[test]
-fn p20_an_edge_that_talks_nonsense_is_answered_and_closed() {
-    let message = |kind: u8, text: &str| {
-        let mut packet = vec![0x60, kind];
-        packet.extend([0; 14]);
-        packet.extend((text.len() as u16).to_be_bytes());
-        packet.extend(text.bytes());
-        packet
-    };
-    let long = [&[0x60, 10][..], &[0; 14], &[0xff, 0xff]].concat();
-    for (said, closes) in [
-        (long, true),
-        (message(10, "[1]"), false),
-        (message(10, "{\"application\":"), false),
-        (message(99, "x"), false),
-        (message(30, "x"), false),
-        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\n".to_vec(), false),
-    ] {
-        let mut desk = desk(&["http://camera.example/x"]);
-        let id = desk.server.accepted_edge(desk.time(), "127.0.0.1:50000".parse().unwrap()).unwrap();
-        desk.send(id, &said);
-        assert_eq!(desk.closed.contains(&id), closes, "{said:?}");
-        desk.run(60_000);
-        assert!(desk.closed.contains(&id), "whoever asks for nothing is closed");
-        assert_eq!(desk.server.connection_count(), 0);
-    }
-}
-
-#[test]
-fn a_stream_that_comes_back_in_a_circle_is_refused() {
-    // Both are one server: they bear one random number.
-    let mut chain = Chain::of("ovt://origin.example/live/news", 7);
-    chain.encoder.sets = SETS;
-    chain.camera_opens();
-    chain.send(10);
-    assert_eq!(chain.edge.losses(), [Loss::Loop]);
 }

@@ -8,7 +8,8 @@ use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
 use holdfast_core::input::{Note, SessionId, Writer};
 use holdfast_core::time::Time;
-use holdfast_io::media::{Activity, Codec, MediaCommand, MediaEvent, Packet, Unit};
+use holdfast_io::codec::Codec;
+use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
 use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod chain;
 mod channels;
 mod desk;
 mod drain;

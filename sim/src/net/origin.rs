@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::input::{SessionId, Writer};
-use holdfast_io::media::{Codec, Unit};
+use holdfast_io::codec::Codec;
+use holdfast_io::media::Unit;
 use holdfast_io::ts::{Muxer, Tracks};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::spawn_local;
@@ -77,7 +78,7 @@ async fn answer(shared: &Shared, name: &'static str, mut stream: TcpStream) -> i
         stream.write_all(HEAD.as_bytes()).await?;
     }
     let mut muxer = Muxer::new();
-    muxer.session(Writer::Session(id), Tracks { audio: None, video: true });
+    muxer.session(Writer::Session(id), Tracks { audio: None, video: Some(Codec::H264) });
     // Whoever comes comes in the middle of a group of pictures.
     let mut pictures = now_ms() % KEY_FRAME_EACH;
     while mood() != Mood::ClosesAtPlay {

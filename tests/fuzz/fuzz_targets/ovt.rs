@@ -3,8 +3,9 @@
 #![no_main]
 
 use bytes::Bytes;
+use holdfast_io::codec::Codec;
 use holdfast_io::ovt::{
-    Application, Client, ClientEvent, Codec, Description, Frame, Generation, Media, Notify, Origin, OriginEvent,
+    Application, Client, ClientEvent, Description, Frame, Generation, Media, Notify, Origin, OriginEvent,
     OriginSettings, Packetizer, Sound, Timebase, Track, UnixMillis,
 };
 use libfuzzer_sys::fuzz_target;

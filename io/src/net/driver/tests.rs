@@ -15,7 +15,8 @@ use super::super::fake::{Fake, LIES, Lie};
 use super::super::kernel::{Clock, Kernel};
 use super::ending::{LINGER, LINGER_BYTES};
 use super::*;
-use crate::media::{Codec, Unit};
+use crate::codec::Codec;
+use crate::media::Unit;
 use crate::server::{Limits, Settings};
 
 /// A media side that answers every offer unless it is told to wait, and says what the test puts into it.
@@ -190,7 +191,7 @@ fn a_viewer_gets_every_packet_in_order_however_its_socket_takes_them() {
         for unit in 0..600 {
             let now = fake.0.borrow().now.as_micros() as i64;
             let data = Bytes::from(vec![unit as u8; 80 + fake.random(400) as usize]);
-            let codec = Codec::Opus { channels: 2 };
+            let codec = Codec::Opus;
             let unit = Unit { from: Writer::Session(session), codec, pts: now, dts: now, key: true, data };
             stage.studio.borrow_mut().events.push_back(MediaEvent::Unit(unit));
             stage.driver.media_waits = true;

@@ -9,6 +9,7 @@ mod relay;
 use bytes::Bytes;
 
 use super::*;
+use crate::codec::Codec;
 
 const OURS: &str = include_str!("../fixtures/ours.txt");
 const OME: &str = include_str!("../fixtures/ome.txt");

@@ -103,16 +103,24 @@ fn every_codec_goes_through_under_every_setting() {
         Track { id: 2, codec: Codec::Opus, decoder_config: None, ..audio() },
         Track { id: 3, codec: Codec::Mp3, decoder_config: None, ..audio() },
     ];
-    let description = Description { tracks, ..description() };
+    let layer2 = Track { id: 4, codec: Codec::Mp2, decoder_config: None, ..audio() };
     for generation in [Generation::V18, Generation::V19, Generation::V20, Generation::V21, Generation::Auto] {
         let mut origin = Origin::new(OriginSettings { generation, notify: Notify::Never }, OPENED);
+        let mut description = Description { tracks: tracks.clone(), ..description() };
+        let known = matches!(generation, Generation::V21 | Generation::Auto);
+        assert_eq!(Packetizer::new(generation).carries(Codec::Mp2), known);
+        description.tracks.extend(known.then(|| layer2.clone()));
         // The client has to find out.
         let mut client = client("ovt://origin/app/one");
         origin.receive(client.output());
         let Some(OriginEvent::Request(request)) = origin.poll() else { panic!() };
+        if !known {
+            let unknown = Description { tracks: vec![layer2.clone()], ..description.clone() };
+            assert_eq!(origin.describe(request.id, &unknown), Err(Incomplete { track: Some(4), key: "codecId" }));
+        }
         origin.describe(request.id, &description).unwrap();
         let events = told(&mut client, [&said(&mut origin)[..]]);
-        assert_eq!(events, [ClientEvent::Described(description.clone())], "{generation:?}");
+        assert_eq!(events, [ClientEvent::Described(description)], "{generation:?}");
     }
 }
 

@@ -9,10 +9,9 @@ use super::players::run;
 use super::recordings::{AAC, MP2, MPEG2, X264, X265, record, segments};
 use super::source::{H264, IDR, INTER, MS, Source};
 use super::{AUDIO_ONLY, BOTH, Stage, delta, key, opus, session, unit};
-use crate::codec::{Picture, aac, annexb, h264, h265};
-use crate::media::Codec;
+use crate::codec::{Codec, Picture, aac, annexb, h264, h265};
 use crate::ts::packet::{Adaptation, write_pes_head};
-use crate::ts::{AccessUnit, AudioCodec, Coding, Demuxer, PACKET, Splicer, Tracks, psi};
+use crate::ts::{AccessUnit, Demuxer, PACKET, Splicer, Tracks, psi};
 
 fn demux(demuxer: &mut Demuxer, data: &[u8]) -> Vec<AccessUnit> {
     let mut out = VecDeque::new();
@@ -20,8 +19,8 @@ fn demux(demuxer: &mut Demuxer, data: &[u8]) -> Vec<AccessUnit> {
     out.into()
 }
 
-fn of(units: &[AccessUnit], coding: Coding) -> Vec<&AccessUnit> {
-    units.iter().filter(|unit| unit.coding == coding).collect()
+fn of(units: &[AccessUnit], codec: Codec) -> Vec<&AccessUnit> {
+    units.iter().filter(|unit| unit.codec == codec).collect()
 }
 
 /// A source that is one of ours.
@@ -58,7 +57,7 @@ fn what_was_muxed_comes_out_again() {
     ];
     assert_eq!(seen, expected);
     assert!(units[0].data.ends_with(&key(1, 0).data));
-    assert_eq!((units[1].coding, &units[1].data), (Coding::Opus { channels: 2 }, &opus(1, 0).data));
+    assert_eq!((units[1].codec, &units[1].data), (Codec::Opus, &opus(1, 0).data));
     assert_eq!(demuxer.damaged(), 0);
 }
 
@@ -160,7 +159,7 @@ fn a_picture_without_end_is_given_up() {
 
 #[test]
 fn recordings_come_apart_into_what_their_encoders_made() {
-    for (video, coding, format) in [(X264, Coding::H264, "h264"), (X265, Coding::H265, "hevc")] {
+    for (video, codec, format) in [(X264, Codec::H264, "h264"), (X265, Codec::H265, "hevc")] {
         let data = record(&[], Some(("320x180", video)), Some(AAC));
         let mut demuxer = Demuxer::default();
         let units = demux(&mut demuxer, &spliced(&data));
@@ -170,19 +169,19 @@ fn recordings_come_apart_into_what_their_encoders_made() {
             |args: &[&str]| run("ffmpeg", &[&["-i", path.to_str().unwrap(), "-c", "copy"], args, &["-"]].concat());
         let (pictures, sound) = (copy(&["-an", "-f", format]), copy(&["-vn", "-f", "adts"]));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(units.iter().filter(|unit| unit.coding == coding && unit.key).count(), 2);
-        assert_eq!(of(&units, coding).len(), 49, "the last one is not over");
-        let joined = |units: &[AccessUnit], coding| {
-            of(units, coding).iter().flat_map(|unit| unit.data.to_vec()).collect::<Vec<_>>()
+        assert_eq!(units.iter().filter(|unit| unit.codec == codec && unit.key).count(), 2);
+        assert_eq!(of(&units, codec).len(), 49, "the last one is not over");
+        let joined = |units: &[AccessUnit], codec| {
+            of(units, codec).iter().flat_map(|unit| unit.data.to_vec()).collect::<Vec<_>>()
         };
-        assert!(pictures.starts_with(&joined(&units, coding)));
-        assert_eq!(joined(&units, Coding::Aac), sound);
-        let steps = |units: &[AccessUnit], coding| -> Vec<i64> {
-            of(units, coding).windows(2).map(|pair| pair[1].dts - pair[0].dts).collect()
+        assert!(pictures.starts_with(&joined(&units, codec)));
+        assert_eq!(joined(&units, Codec::Aac), sound);
+        let steps = |units: &[AccessUnit], codec| -> Vec<i64> {
+            of(units, codec).windows(2).map(|pair| pair[1].dts - pair[0].dts).collect()
         };
-        assert!(steps(&units, coding).iter().all(|step| *step == 3600));
-        assert!(steps(&units, Coding::Aac).iter().all(|step| (1919..=1921).contains(step)));
-        let mut times: Vec<_> = of(&units, coding).iter().map(|unit| unit.pts).collect();
+        assert!(steps(&units, codec).iter().all(|step| *step == 3600));
+        assert!(steps(&units, Codec::Aac).iter().all(|step| (1919..=1921).contains(step)));
+        let mut times: Vec<_> = of(&units, codec).iter().map(|unit| unit.pts).collect();
         times.sort_unstable();
         assert!(times.windows(2).all(|pair| pair[1] > pair[0]));
         assert_eq!(demuxer.damaged(), 0);
@@ -193,7 +192,7 @@ fn recordings_come_apart_into_what_their_encoders_made() {
 fn mpeg_audio_comes_in_frames() {
     let data = record(&[], Some(("320x180", MPEG2)), Some(MP2));
     let units = demux(&mut Demuxer::default(), &spliced(&data));
-    assert!(units.len() > 80 && units.iter().all(|unit| unit.coding == Coding::MpegAudio));
+    assert!(units.len() > 80 && units.iter().all(|unit| unit.codec == Codec::Mp2));
     assert!(units.windows(2).all(|pair| pair[1].pts - pair[0].pts == 2160 && pair[0].data.len() == pair[1].data.len()));
 }
 
@@ -207,9 +206,9 @@ fn boxed<'a>(file: &'a [u8], name: &[u8; 4]) -> &'a [u8] {
 #[test]
 fn configurations_are_those_that_ffmpeg_writes() {
     let size = |sps: Option<Picture>| sps.map(|picture| (picture.width, picture.height));
-    for (video, coding) in [(X264, Coding::H264), (X265, Coding::H265)] {
+    for (video, codec) in [(X264, Codec::H264), (X265, Codec::H265)] {
         let data = record(&[], Some(("322x182", video)), Some(AAC));
-        let path = std::env::temp_dir().join(format!("holdfast-{}-{coding:?}.mp4", std::process::id()));
+        let path = std::env::temp_dir().join(format!("holdfast-{}-{codec:?}.mp4", std::process::id()));
         let mut source = path.clone();
         source.set_extension("ts");
         std::fs::write(&source, &data).unwrap();
@@ -219,9 +218,9 @@ fn configurations_are_those_that_ffmpeg_writes() {
             std::fs::remove_file(path).unwrap();
         }
         let units = demux(&mut Demuxer::default(), &spliced(&data));
-        let first = of(&units, coding)[0].data.clone();
+        let first = of(&units, codec)[0].data.clone();
         let sets: Vec<_> = annexb::units(&first).collect();
-        if coding == Coding::H264 {
+        if codec == Codec::H264 {
             assert_eq!(h264::configuration(&first).unwrap(), boxed(&file, b"avcC"));
             let picture = sets.iter().find_map(|set| h264::picture(set));
             assert_eq!(size(picture), Some((322, 182)));
@@ -239,7 +238,7 @@ fn configurations_are_those_that_ffmpeg_writes() {
             assert_eq!(size(picture), Some((322, 182)));
             assert_eq!(picture.and_then(|picture| picture.rate), Some((25, 1)));
         }
-        let config = aac::configuration(&of(&units, Coding::Aac)[0].data).unwrap();
+        let config = aac::configuration(&of(&units, Codec::Aac)[0].data).unwrap();
         let esds = boxed(&file, b"esds");
         // Tag and length of DecoderSpecificInfo.
         let info = esds.windows(4).position(|window| window == [5, 0x80, 0x80, 0x80]).unwrap() + 5;
@@ -252,7 +251,7 @@ proptest! {
 
     #[test]
     fn any_packets_are_read(bytes in prop::collection::vec(any::<u8>(), 0..4000)) {
-        let mut stage = Stage::new(1, Tracks { audio: Some(AudioCodec::Aac), video: true });
+        let mut stage = Stage::new(1, Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) });
         stage.push(key(1, 0));
         stage.push(unit(session(1), Codec::Aac, 0, true, &[0xff, 0xf1, 0x4c, 0x80, 1, 0x7f, 0xfc, 1]));
         let mut data: Vec<u8> = stage.chunks.iter().flat_map(|chunk| chunk.data.clone()).collect();

@@ -15,16 +15,17 @@ use holdfast_core::id::Id;
 use holdfast_core::input::Writer;
 
 use super::*;
-use crate::media::{Codec, Unit};
+use crate::codec::Codec;
+use crate::media::Unit;
 
 const VIDEO: u16 = psi::VIDEO;
 const AUDIO: u16 = psi::AUDIO;
 /// 90 kHz ticks per millisecond.
 const MS: i64 = 90;
 
-const BOTH: Tracks = Tracks { audio: Some(AudioCodec::Opus), video: true };
-const AUDIO_ONLY: Tracks = Tracks { audio: Some(AudioCodec::Opus), video: false };
-const VIDEO_ONLY: Tracks = Tracks { audio: None, video: true };
+const BOTH: Tracks = Tracks { audio: Some(Codec::Opus), video: Some(Codec::H264) };
+const AUDIO_ONLY: Tracks = Tracks { audio: Some(Codec::Opus), video: None };
+const VIDEO_ONLY: Tracks = Tracks { audio: None, video: Some(Codec::H264) };
 
 fn session(index: u32) -> Writer {
     Writer::Session(Id::from_parts(index, 0))
@@ -43,7 +44,7 @@ fn delta(index: u32, ms: i64) -> Unit {
 }
 
 fn opus(index: u32, ms: i64) -> Unit {
-    unit(session(index), Codec::Opus { channels: 1 }, ms, true, &[7; 80])
+    unit(session(index), Codec::Opus, ms, true, &[7; 80])
 }
 
 /// Everything a stream says, in the order in which it says it.

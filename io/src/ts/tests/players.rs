@@ -1,8 +1,10 @@
 //! What FFmpeg says to it. Its encoders make the input, too.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::process::Command;
 
+use super::recordings::{MP2, X265, record, segments};
 use super::*;
 
 pub(super) fn run(program: &str, args: &[&str]) -> Vec<u8> {
@@ -125,7 +127,7 @@ fn push_all(stage: &mut Stage, units: Vec<Unit>) {
 
 #[test]
 fn two_sessions_of_different_size_play_as_one() {
-    let tracks = Tracks { audio: Some(AudioCodec::Aac), video: true };
+    let tracks = Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) };
     let audio = aac();
     let mut stage = Stage::new(1, tracks);
     push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Aac, &audio));
@@ -141,7 +143,7 @@ fn opus_plays_beside_video_in_mono_and_stereo() {
     for channels in ["1", "2"] {
         let audio = opus_packets(channels);
         let mut stage = Stage::new(1, BOTH);
-        push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 1 }, &audio));
+        push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus, &audio));
         let file = Recording::new(&format!("opus{channels}"), &stage.chunks);
         let (video, sound, _) = file.check();
         assert_eq!((video, sound), (50, audio.len()));
@@ -152,11 +154,73 @@ fn opus_plays_beside_video_in_mono_and_stereo() {
     }
 }
 
+/// Units of a recording of FFmpeg's as they come out of the demuxer, a picture at which decoding can start first.
+fn recorded(video: Option<&[&str]>, audio: &[&str]) -> Vec<Unit> {
+    let data = record(&[], video.map(|codec| ("320x180", codec)), Some(audio));
+    let mut splicer = Splicer::new();
+    let (mut demuxer, mut units) = (Demuxer::default(), VecDeque::new());
+    for chunk in segments(&data).into_iter().filter_map(|segment| splicer.pass(segment)) {
+        demuxer.read(&chunk.data, &mut units);
+    }
+    let micros = |ticks: i64| ticks * 100 / 9;
+    let unit = |unit: AccessUnit| {
+        let (pts, dts) = (micros(unit.pts), micros(unit.dts));
+        Unit { from: session(1), codec: unit.codec, pts, dts, key: unit.key, data: unit.data }
+    };
+    let mut units: Vec<Unit> = units.into_iter().map(unit).collect();
+    units.sort_by_key(|unit| unit.dts);
+    units
+}
+
+fn codecs(recording: &Recording) -> String {
+    let entries = ["-show_entries", "stream=codec_name", "-of", "csv=p=0"];
+    String::from_utf8(run("ffprobe", &[&entries[..], &[recording.path()]].concat())).unwrap()
+}
+
+#[test]
+fn h265_and_mpeg_audio_go_through_and_play() {
+    let (mp3, low): (&[&str], &[&str]) =
+        (&["-c:a", "libmp3lame"], &["-c:a", "libtwolame", "-ar", "24000", "-b:a", "64k"]);
+    for (name, audio, found) in [("mp2", MP2, "mp2"), ("mp3", mp3, "mp3"), ("low", low, "mp2")] {
+        let units = recorded(Some(X265), audio);
+        let video = units.iter().filter(|unit| unit.codec == Codec::H265).count();
+        let sound = units.len() - video;
+        assert!(video == 49 && sound > 30, "{name}: {video}, {sound}");
+        assert!(units.iter().any(|unit| unit.pts > unit.dts), "pictures are out of order");
+        let mut stage = Stage::new(1, Tracks::default());
+        let dropped = units.into_iter().map(|unit| stage.push(unit)).filter(|out| !out).count();
+        let recording = Recording::new(&format!("h265-{name}"), &stage.chunks);
+        let (pictures, frames, times) = recording.check();
+        assert_eq!((pictures, frames + dropped), (video, sound), "{name}");
+        assert!(dropped < 5 && times.len() == pictures + frames, "sound before the first picture: {dropped}");
+        let codecs = codecs(&recording);
+        assert!(codecs.contains("hevc") && codecs.contains(found), "{name}: {codecs}");
+        // And where a player starts at the second key frame.
+        let start = stage.chunks.iter().rposition(|chunk| chunk.random_access).unwrap();
+        stage.chunks.drain(..start);
+        assert_eq!(Recording::new(&format!("h265-{name}-later"), &stage.chunks).check().0, 24);
+    }
+}
+
+#[test]
+fn ac_3_is_known_by_its_registration() {
+    let stream = run(
+        "ffmpeg",
+        &["-f", "lavfi", "-i", "sine=sample_rate=48000:duration=2", "-c:a", "ac3", "-b:a", "192k", "-f", "ac3", "-"],
+    );
+    let frames: Vec<_> = stream.chunks(768).enumerate().map(|(i, frame)| (i as i64 * 32_000, frame.to_vec())).collect();
+    let mut stage = Stage::new(1, Tracks::default());
+    push_all(&mut stage, units(1, 0, &[], Codec::Ac3, &frames));
+    let recording = Recording::new("ac3", &stage.chunks);
+    assert_eq!(recording.check().1, frames.len());
+    assert_eq!(codecs(&recording).lines().next(), Some("ac3"));
+}
+
 #[test]
 fn a_player_that_starts_at_a_random_access_point_misses_nothing() {
     let audio = opus_packets("2");
     let mut stage = Stage::new(1, BOTH);
-    push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(1, 0, &pictures("320x180"), Codec::Opus, &audio));
     let start = stage.chunks.iter().rposition(|chunk| chunk.random_access).unwrap();
     stage.chunks.drain(..start);
     let (video, _, _) = Recording::new("start", &stage.chunks).check();
@@ -167,11 +231,11 @@ fn a_player_that_starts_at_a_random_access_point_misses_nothing() {
 fn audio_alone_plays_and_video_may_come_later() {
     let (audio, video) = (opus_packets("2"), pictures("320x180"));
     let mut stage = Stage::new(1, AUDIO_ONLY);
-    push_all(&mut stage, units(1, 0, &[], Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(1, 0, &[], Codec::Opus, &audio));
     let (pictures, sound, _) = Recording::new("audio", &stage.chunks).check();
     assert_eq!((pictures, sound), (0, audio.len()));
     stage.muxer.session(session(2), BOTH);
-    push_all(&mut stage, units(2, 2_100_000, &video, Codec::Opus { channels: 2 }, &audio));
+    push_all(&mut stage, units(2, 2_100_000, &video, Codec::Opus, &audio));
     let (pictures, sound, _) = Recording::new("later", &stage.chunks).check();
     assert_eq!((pictures, sound), (50, 2 * audio.len()));
 }

@@ -43,8 +43,8 @@ fn units_of_another_session_change_nothing() {
 fn what_has_no_payload_or_too_much_of_it_is_dropped() {
     let mut stage = Stage::new(1, AUDIO_ONLY);
     assert!(!stage.push(unit(session(1), Codec::Aac, 0, true, &[])));
-    assert!(!stage.push(unit(session(1), Codec::Opus { channels: 2 }, 0, true, &[0; 65_001])));
-    assert!(stage.push(unit(session(1), Codec::Opus { channels: 2 }, 0, true, &[0; 65_000])));
+    assert!(!stage.push(unit(session(1), Codec::Opus, 0, true, &[0; 65_001])));
+    assert!(stage.push(unit(session(1), Codec::Opus, 0, true, &[0; 65_000])));
     assert_eq!(stage.muxer.counts(), Counts { unusable: 2, ..Counts::default() });
     assert!(stage.stream().pes[0].length > 0);
 }
@@ -204,7 +204,7 @@ fn the_version_counts_the_changes_of_the_program() {
     stage.push(opus(1, 10));
     stage.muxer.session(session(2), AUDIO_ONLY);
     stage.push(opus(2, 100));
-    stage.muxer.session(session(3), Tracks { audio: Some(AudioCodec::Aac), video: true });
+    stage.muxer.session(session(3), Tracks { audio: Some(Codec::Aac), video: Some(Codec::H264) });
     stage.push(key(3, 200));
     stage.push(unit(session(3), Codec::Aac, 210, true, &[0xff, 0xf1, 0, 0, 0, 0, 0]));
     let stream = stage.stream();
@@ -248,7 +248,7 @@ fn what_comes_is_declared_whatever_was_negotiated() {
     let mut stage = Stage::new(1, Tracks::default());
     stage.push(opus(1, 0));
     stage.push(key(1, 10));
-    stage.muxer.session(session(2), Tracks { audio: Some(AudioCodec::Aac), video: false });
+    stage.muxer.session(session(2), Tracks { audio: Some(Codec::Aac), video: None });
     stage.push(opus(2, 1000));
     let maps: Vec<_> = stage.stream().maps.into_iter().map(|map| map.streams).collect();
     let (avc, opus) = ((0x1b, VIDEO), (0x06, AUDIO));
@@ -268,10 +268,43 @@ fn access_units_start_with_one_delimiter() {
 }
 
 #[test]
+fn so_do_those_of_h265() {
+    let mut stage = Stage::new(1, Tracks { audio: None, video: Some(Codec::H265) });
+    let (long, short) = ([0, 0, 0, 1, 0x46, 1, 0x10, 0, 0, 1, 0x26, 1], [0, 0, 1, 0x46, 1, 0x10, 0, 0, 1, 0x26, 1]);
+    // A VPS.
+    let bare = [0, 0, 0, 1, 0x40, 1, 0x0c, 0, 0, 1, 0x26, 1];
+    for (ms, data) in [(0, &long[..]), (40, &short), (80, &bare)] {
+        stage.push(unit(session(1), Codec::H265, ms, true, data));
+    }
+    let stream = stage.stream();
+    let data: Vec<_> = stream.pes.iter().map(|pes| &pes.data[..]).collect();
+    assert_eq!(data, [&long[..], &short, &[&[0, 0, 0, 1, 0x46, 1, 0x50], &bare[..]].concat()]);
+    assert_eq!(stream.maps[0].streams, [(0x24, VIDEO)]);
+}
+
+#[test]
+fn mpeg_audio_of_low_rates_is_declared_as_such() {
+    let mut stage = Stage::new(1, AUDIO_ONLY);
+    // Layer 2 at 48 kHz and at 24 kHz, layer 3 at 44.1 kHz and at 22.05 kHz.
+    for (ms, codec, header) in [
+        (0, Codec::Mp2, [0xff, 0xfd, 0xc4, 0]),
+        (30, Codec::Mp2, [0xff, 0xf5, 0xc4, 0]),
+        (60, Codec::Mp3, [0xff, 0xfb, 0x92, 0]),
+        (90, Codec::Mp3, [0xff, 0xf3, 0x80, 0]),
+    ] {
+        stage.push(unit(session(1), codec, ms, true, &header));
+    }
+    let stream = stage.stream();
+    let maps: Vec<_> = stream.maps.iter().map(|map| map.streams[0].0).collect();
+    assert_eq!(maps, [0x03, 0x04, 0x03, 0x04]);
+    assert!(stream.pes.iter().all(|pes| pes.stream == 0xc0));
+}
+
+#[test]
 fn opus_packets_say_their_length() {
     let mut stage = Stage::new(1, AUDIO_ONLY);
     for (ms, length) in [(0, 1), (20, 254), (40, 255), (60, 600)] {
-        stage.push(unit(session(1), Codec::Opus { channels: 1 }, ms, true, &vec![9; length]));
+        stage.push(unit(session(1), Codec::Opus, ms, true, &vec![9; length]));
     }
     let heads: Vec<_> = stage
         .stream()
@@ -304,15 +337,28 @@ fn the_stream_goes_on_over_the_end_of_its_33_bits() {
 
 #[test]
 fn another_reader_reads_the_same() {
+    use mpeg2ts::es::StreamType;
+    read_by_another((Codec::H264, &[0, 0, 0, 1, 9, 0xf0]), Codec::Aac, [StreamType::H264, StreamType::AdtsAac]);
+    let delimiter = [0, 0, 0, 1, 0x46, 1, 0x50];
+    read_by_another((Codec::H265, &delimiter), Codec::Mp3, [StreamType::H265, StreamType::Mpeg1Audio]);
+    read_by_another(
+        (Codec::H265, &delimiter),
+        Codec::Ac3,
+        [StreamType::H265, StreamType::DolbyDigitalUpToSixChannelAudio],
+    );
+}
+
+/// Video, whose units begin with a delimiter, and audio, which are declared so.
+fn read_by_another((video, delimiter): (Codec, &[u8]), audio: Codec, declared: [mpeg2ts::es::StreamType; 2]) {
     use mpeg2ts::ts::{ReadTsPacket, TsPacketReader, TsPayload};
-    let mut stage = Stage::new(1, Tracks { audio: Some(AudioCodec::Aac), video: true });
+    let mut stage = Stage::new(1, Tracks { audio: Some(audio), video: Some(video) });
     let mut sent = Vec::new();
     for frame in 0..50u8 {
-        let picture = [&[0, 0, 0, 1, 9, 0xf0][..], &vec![frame; 1000 * usize::from(frame % 7) + 1]].concat();
+        let picture = [delimiter, &vec![frame; 1000 * usize::from(frame % 7) + 1]].concat();
         let sound = vec![frame; usize::from(frame) * 5 + 1];
         let ms = i64::from(frame) * 40;
-        stage.push(unit(session(1), Codec::H264, ms, frame % 10 == 0, &picture));
-        stage.push(unit(session(1), Codec::Aac, ms, true, &sound));
+        stage.push(unit(session(1), video, ms, frame % 10 == 0, &picture));
+        stage.push(unit(session(1), audio, ms, true, &sound));
         sent.extend([(VIDEO, picture), (AUDIO, sound)]);
     }
     let data: Vec<u8> = stage.chunks.iter().flat_map(|chunk| chunk.data.clone()).collect();
@@ -328,8 +374,9 @@ fn another_reader_reads_the_same() {
             }
             Some(TsPayload::PesContinuation(bytes)) => read.last_mut().unwrap().1.extend_from_slice(&bytes),
             Some(TsPayload::Pmt(map)) => {
-                let pids: Vec<_> = map.es_info.iter().map(|stream| stream.elementary_pid.as_u16()).collect();
-                assert_eq!((map.pcr_pid.map(|pid| pid.as_u16()), pids), (Some(VIDEO), vec![VIDEO, AUDIO]));
+                let streams = map.es_info.iter().map(|stream| (stream.elementary_pid.as_u16(), stream.stream_type));
+                assert!(streams.eq([VIDEO, AUDIO].into_iter().zip(declared)));
+                assert_eq!(map.pcr_pid.map(|pid| pid.as_u16()), Some(VIDEO));
                 maps += 1;
             }
             _ => {}
@@ -346,9 +393,16 @@ enum Step {
 }
 
 fn steps(time: impl Strategy<Value = i64>) -> impl Strategy<Value = Vec<Step>> {
-    let audio = prop_oneof![Just(None), Just(Some(AudioCodec::Opus)), Just(Some(AudioCodec::Aac))];
-    let tracks = (audio, any::<bool>()).prop_map(|(audio, video)| Tracks { audio, video });
-    let codec = prop_oneof![3 => Just(Codec::H264), 2 => Just(Codec::Opus { channels: 2 }), 1 => Just(Codec::Aac)];
+    let audio = prop_oneof![Just(None), Just(Some(Codec::Opus)), Just(Some(Codec::Aac))];
+    let video = prop_oneof![Just(None), Just(Some(Codec::H264)), Just(Some(Codec::H265))];
+    let tracks = (audio, video).prop_map(|(audio, video)| Tracks { audio, video });
+    let codec = prop_oneof![
+        2 => Just(Codec::H264),
+        1 => Just(Codec::H265),
+        2 => Just(Codec::Opus),
+        1 => Just(Codec::Aac),
+        1 => Just(Codec::Mp2),
+    ];
     let length = prop_oneof![10 => 0..800usize, 1 => 0..80_000usize];
     let unit = (0..2u32, codec, time, -50_000..200_000i64, prop::bool::weighted(0.2), length);
     let step = prop_oneof![
