@@ -269,7 +269,7 @@ impl Truth {
         let (length, from) = (data.len() as u64, Writer::Source(source));
         if let Some(feed) = self.feeds.get_mut(&channel.feed) {
             let chunk = Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, from };
-            feed.push(chunk, self.live.buffer as u64);
+            feed.push(chunk, self.clock, self.live.buffer as u64);
         }
     }
 
