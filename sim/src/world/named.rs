@@ -11,7 +11,7 @@ use holdfast_core::publish::{Denied, Head, OFFER_LIMIT};
 use holdfast_core::time::Time;
 use rand::Rng;
 
-use super::chance::Plan;
+use super::chance::{Fault, Plan};
 use super::oracle::{Allowance, Broken};
 use super::stream::{Rhythm, Track};
 use super::truth::{Fate, media};
@@ -85,6 +85,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         name: "w18",
         shows: "A is displaced: its end is told before its slot is given on, within the same call",
         play: script!("w18", 1, w18),
+    },
+    Scenario {
+        name: "torn",
+        shows: "A dies while its last packet is counted, B asks: refused at the next look, let in when it asks again",
+        play: script!("torn", 1, torn),
     },
     Scenario {
         name: "rig",
@@ -237,6 +242,31 @@ fn w2(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.ended(a, EndReason::Displaced)?;
     figures.add("asked_after_death_ms", before);
     figures.add("granted_after_death_ms", took);
+    Ok(())
+}
+
+fn torn(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    world.plan = Plan::calm().with(Fault::TornEvidence, 1000);
+    world.allowance.unseen = world.plan.unseen_at_most();
+    let a = world.publish(Rhythm::AUDIO_VIDEO)?;
+    world.wait(10_000)?;
+    world.while_away(1_000)?;
+    let last = |world: &World<'_>| world.truth.sessions[&a].stream.at(world.now).audio.last;
+    let before = last(world);
+    while last(world) == before {
+        world.run(world.now + Duration::from_micros(100))?;
+    }
+    // What came in this very moment would be lost.
+    world.run(world.now + Duration::from_micros(100))?;
+    world.send(a, None);
+    let b = world.ask()?;
+    world.wait(POLL)?;
+    let took = world.refused(b, RefuseReason::HolderLive)?;
+    world.untouched(a)?;
+    let again = world.ask()?;
+    world.wait(DEAD_AFTER)?;
+    world.accepted(again)?;
+    figures.add("refused_after_ms", took);
     Ok(())
 }
 

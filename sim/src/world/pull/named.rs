@@ -32,6 +32,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     script!("p04-dead-among-many", 50, one_each, p4, "50 channels reset, 10 origins then never answer: 40 flow in 2 s"),
     script!("p05-reset", 2, p5, "an origin is reset in the middle, the other is good: the viewer plays on"),
     script!("p08-next", 3, p8, "refused, not found, good: on the third within a handshake each"),
+    script!(
+        "p08-long-group",
+        2,
+        hasty,
+        p8_long,
+        "pictures come for up to 4 s before the first to start with, timeouts are shorter: they are waited for"
+    ),
     script!("p09-pause", 1, patient, p9, "media pauses for 4 s of 10: nothing happens"),
     script!("p10-zap", 1, p10, "the last viewer leaves, one comes after 10 ms to 2.9 s: each plays, one open"),
     script!("p12-black-hole", 2, p12, "the origin that plays becomes a black hole: the other one within the bound"),
@@ -73,6 +80,11 @@ fn one_each(config: &mut Config) {
 
 fn patient(config: &mut Config) {
     config.channels[0].no_input_timeout = Duration::from_secs(10);
+}
+
+fn hasty(config: &mut Config) {
+    let ms = Duration::from_millis;
+    (config.channels[0].connect_timeout, config.channels[0].no_input_timeout) = (ms(300), ms(500));
 }
 
 fn once(config: &mut Config) {
@@ -243,6 +255,18 @@ fn p8(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.wait(5_000)?;
     shows!(world.plays() == Some(2), "it plays {:?}", world.plays());
     figures.add("opens", opens);
+    Ok(())
+}
+
+fn p8_long(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    for (index, group) in [4_000, 500].into_iter().enumerate() {
+        world.origins[0][index].group = Duration::from_millis(group);
+    }
+    world.note_arrivals();
+    world.while_away(1_000)?;
+    world.tune_in(5_000)?;
+    shows!(world.plays() == Some(0) && world.opens(0) == 1, "{} opens, it plays {:?}", world.opens(0), world.plays());
+    figures.add("opens", world.opens(0));
     Ok(())
 }
 
