@@ -49,6 +49,16 @@ macro_rules! holds {
 }
 pub(super) use holds;
 
+/// What a script must show was not so.
+macro_rules! shows {
+    ($condition:expr, $($what:tt)+) => {
+        if !$condition {
+            return Err($crate::world::oracle::Broken { id: "script", what: format!($($what)+) });
+        }
+    };
+}
+pub(crate) use shows;
+
 /// What the faults of this run excuse.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowance {

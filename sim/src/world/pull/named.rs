@@ -11,8 +11,7 @@ use rand::Rng;
 
 use super::super::World;
 use super::super::chance::{Fault, Mark, Plan};
-use super::super::named::shows;
-use super::super::oracle::Broken;
+use super::super::oracle::{Broken, shows};
 use super::origin::Mood;
 use crate::{Figures, Report, Scenario};
 
@@ -123,6 +122,13 @@ impl World<'_> {
         Ok(viewer)
     }
 
+    /// Somebody has watched channel 0 for up to so many ms.
+    fn tuned_in(&mut self, most_ms: u64) -> Result<ViewerId, Broken> {
+        let viewer = self.tune_in(5_000)?;
+        self.while_away(most_ms)?;
+        Ok(viewer)
+    }
+
     pub fn state(&self, channel: u32) -> Result<ChannelState<'_>, Broken> {
         let unknown = || Broken { id: "script", what: format!("there is no channel {channel}") };
         self.edge.edge().pull().state(ChannelId(channel)).ok_or_else(unknown)
@@ -171,8 +177,7 @@ impl World<'_> {
 }
 
 fn p1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     let (opens, last) = (world.opens(0), world.dry_for(0));
     world.wait(20_000)?;
@@ -185,8 +190,7 @@ fn p1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p3(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     world.wait(20_000)?;
     let opens = world.opens(0);
@@ -232,8 +236,7 @@ fn p4(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p5(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Refusing(Loss::Reset));
     let gap = world.longest_gap(10_000)?;
     let most = world.truth.channels[0].arrival[1].as_millis() as u64 + 100;
@@ -271,8 +274,7 @@ fn p8_long(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p9(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     world.wait(4_000)?;
     world.set_mood(0, 0, Mood::Good);
@@ -297,8 +299,7 @@ fn p10(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p12(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::BlackHole);
     let gap = world.longest_gap(12_000)?;
     let most = 3_000 + world.truth.channels[0].arrival[1].as_millis() as u64;
@@ -321,8 +322,7 @@ fn p13(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p14(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    world.tune_in(5_000)?;
-    world.while_away(20_000)?;
+    world.tuned_in(20_000)?;
     world.set_mood(0, 0, Mood::ResetsAtPlay);
     world.reset_links(0, 0, Fault::OriginReturns);
     let (opens, calls) = (world.opens(0), world.calls);
@@ -488,8 +488,7 @@ fn p_dead(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 
 fn p_failback(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.set_mood(0, 0, Mood::Refusing(Loss::Unreachable));
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(20_000)?;
+    let viewer = world.tuned_in(20_000)?;
     world.set_mood(0, 0, Mood::Good);
     let back = world.now;
     let mut gap = 0;
@@ -524,8 +523,7 @@ fn p_ended(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p_idle(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(100_000)?;
+    let viewer = world.tuned_in(100_000)?;
     world.call(Input::Leave { viewer })?;
     world.wait(59_999)?;
     shows!(world.truth.channels[0].open.len() == 1, "it is left too early");
