@@ -96,6 +96,16 @@ fn what_nobody_polls_is_kept_as_long_as_it_fits_a_playlist() {
 }
 
 #[test]
+fn what_is_too_long_is_shown_to_whoever_polled_before_it_ended() {
+    let mut stage = Stage::new(settings());
+    stage.push(0, Some(0));
+    (1..11).for_each(|n| stage.push(n * 1000, None));
+    let viewer = stage.poll(10_100, 1);
+    stage.media(10_500, 12_501, 2000, 0);
+    assert_eq!(stage.rows(viewer), [(0, 4_499, false), (1, 2_000, true)]);
+}
+
+#[test]
 fn a_window_longer_than_three_target_durations_is_filled() {
     let hls = Hls { window: 10, ..settings().hls };
     let mut stage = Stage::new(Live { hls, ..settings() });

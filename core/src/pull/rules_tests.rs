@@ -1,8 +1,7 @@
 //! Rules of spec pull §2, §3 and §7 that no reported case shows.
 
-use core::time::Duration;
-
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::Phase;
 use super::round::Round;
@@ -449,10 +448,12 @@ fn a_channel_that_was_off_begins_without_a_past() {
     let mut stage = Stage::new(settings, &[Origin::Good]);
     let viewer = stage.viewer();
     stage.leave(viewer);
+    let late = Writer::Source(stage.of_origin(0)[0]);
     stage.run(1_100);
-    assert_eq!(stage.phase(), Phase::Off);
-    stage.join();
+    assert_eq!((stage.phase(), stage.edge.takes(ms(stage.now), stage.feed, late, true)), (Phase::Off, false));
+    stage.viewer();
     assert_eq!(stage.opens.len(), 2, "within no_input_timeout");
+    assert_eq!(stage.noted(|note| matches!(note, Note::ChannelStarted { .. })), 2, "nothing is joined on to");
 }
 
 #[test]
