@@ -216,19 +216,11 @@ fn media_on_the_kept_connection_drops_what_is_tried_beside_it() {
 
 #[test]
 fn a_silent_connection_is_told_from_a_pause() {
-    let settings = Channel { start_timeout: seconds(2), ..Channel::default() };
-    let mut stage = Stage::new(settings, &[Origin::Silent]);
+    let mut stage = Stage::of(&[Origin::Silent, FAILS]);
     let first = stage.join();
-    // It is kept, another attempt was given up: a pause is made beside it.
-    stage.run(2_500);
-    assert_eq!(stage.fate(first), Some(Fate::Refused(RefuseReason::StartTimeout, 2_000)));
-    stage.join();
-    while stage.opens.len() < 2 || stage.connections.len() > 1 {
-        if stage.edge.pull().held() == 0 {
-            stage.join();
-        }
-        stage.run(STEP);
-    }
+    stage.run(3_200);
+    stage.input(Input::Hangup { request: RequestId(first) });
+    assert_eq!((stage.opens.len(), stage.connections.len()), (2, 1), "the silent one is kept, the other one failed");
     let request = stage.join();
     assert_eq!(stage.fate(request), None, "held: media may come at any moment");
 }
@@ -393,25 +385,27 @@ fn a_viewer_who_comes_in_a_pause_tries_again_unless_that_was_just_done() {
 
 #[test]
 fn whoever_comes_when_the_pause_is_over_or_somebody_waits_is_held() {
-    // A chance that makes the pause shorter than `no_input_timeout`.
-    let ended = |chance| {
-        let mut stage = Stage::new(Channel { retries: Some(0), ..Channel::default() }, &[FAILS]);
-        stage.chance(chance);
-        stage.join();
-        stage.run(LEAST_PAUSE + 200);
-        let request = stage.join();
-        (stage.fate(request) == Some(Fate::Refused(RefuseReason::NoSource, stage.now)), request, stage)
-    };
-    let (_, first, mut stage) = (0..=255).map(ended).find(|(refused, ..)| !refused).unwrap();
-    assert_eq!((stage.fate(first), stage.opens.len()), (None, 1), "the origin is spared for no_input_timeout");
-    let second = stage.join();
-    assert_eq!(stage.fate(second), None, "nor is one that comes then");
-    stage.origins[0] = Origin::Good;
-    stage.run(1_000);
-    for request in [first, second] {
-        assert!(matches!(stage.fate(request), Some(Fate::Joined(..))));
+    for retries in [None, Some(0)] {
+        // A chance that makes the pause shorter than `no_input_timeout`.
+        let comes = |chance| {
+            let mut stage = Stage::new(Channel { retries, ..Channel::default() }, &[FAILS]);
+            stage.chance(chance);
+            stage.join();
+            stage.run(LEAST_PAUSE + 200);
+            let request = stage.join();
+            (stage.fate(request).is_none(), request, stage)
+        };
+        let (_, first, mut stage) = (0..=255).map(comes).find(|(held, ..)| *held).unwrap();
+        assert_eq!(stage.opens.len(), 1, "the origin is spared for no_input_timeout");
+        let second = stage.join();
+        assert_eq!(stage.fate(second), None, "nor is one refused that comes then");
+        stage.origins[0] = Origin::Good;
+        stage.run(1_000);
+        for request in [first, second] {
+            assert!(matches!(stage.fate(request), Some(Fate::Joined(..))));
+        }
+        assert_eq!(stage.opens.len(), 2);
     }
-    assert_eq!(stage.opens.len(), 2);
 }
 
 #[test]
