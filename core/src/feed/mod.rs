@@ -13,6 +13,8 @@ mod polls_tests;
 mod ring;
 mod segments;
 #[cfg(test)]
+mod segments_tests;
+#[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;

@@ -243,7 +243,6 @@ impl Feeds {
         let Some(audience) = &mut feed.audience else { return };
         let later = now + settings.segment();
         let at = match feed.segments.began() {
-            _ if audience.polling.is_empty() => Time::NEVER,
             Some(began) => [began + settings.segment(), began + settings.longest()]
                 .into_iter()
                 .find(|at| *at > now)

@@ -8,8 +8,7 @@ use holdfast_core::journal::Digest;
 use holdfast_core::time::Time;
 
 use super::super::chance::Plan;
-use super::super::named::shows;
-use super::super::oracle::Broken;
+use super::super::oracle::{Broken, shows};
 use super::super::{Witness, World};
 use super::origin::Mood;
 use crate::{Figures, Report, Scenario};
