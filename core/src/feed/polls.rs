@@ -217,7 +217,7 @@ impl Feeds {
             ViewerEnd::Ended | ViewerEnd::NoSource => RefuseReason::NoSource,
             ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
             ViewerEnd::Kicked => RefuseReason::Kicked,
-            ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Idle => RefuseReason::StartTimeout,
+            ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Stuck | ViewerEnd::Idle => RefuseReason::StartTimeout,
         };
         let held: Vec<_> = self.holds.of(viewer.feed).filter(|(_, own)| *own == id).collect();
         for (request, _) in held {

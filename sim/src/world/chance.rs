@@ -197,6 +197,7 @@ names! {
         EndedKicked = "ended-kicked",
         EndedShutdown = "ended-shutdown",
         ViewerEndedSlow = "viewer-ended-slow",
+        ViewerEndedStuck = "viewer-ended-stuck",
         ViewerEndedIdle = "viewer-ended-idle",
         ViewerEndedShutdown = "viewer-ended-shutdown",
         ViewerEndedEnded = "viewer-ended-ended",

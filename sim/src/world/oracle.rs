@@ -412,6 +412,11 @@ impl Bench<'_> {
                     "{id} ends as idle after {idle:?}"
                 );
             }
+            ViewerEnd::Stuck => {
+                let (took, behind) = (self.now.since(viewer.took), viewer.cursor.is_some_and(|at| at < feed.head));
+                let least = self.truth.live.progress_timeout;
+                holds!(behind && took + self.allowance.early >= least, "feed-2", "{id} ends as stuck after {took:?}");
+            }
             // The chunk that overtook it is not in the truth yet.
             ViewerEnd::Slow => {
                 let pushed = match input {

@@ -164,6 +164,8 @@ pub struct Join {
 pub struct Viewer {
     pub feed: FeedId,
     pub joined: Time,
+    /// When its socket last took something.
+    pub took: Time,
     /// Where it reads; `None` until it was seen to have started.
     pub cursor: Option<u64>,
     pub ended: Option<ViewerEnd>,
@@ -373,7 +375,7 @@ impl Truth {
                 let Some(index) = self.joins.iter().position(|join| join.request == *request) else { return };
                 let feed = self.joins.swap_remove(index).feed;
                 self.answers.insert(*request, (Ok(*viewer), now));
-                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, writers: 0 };
+                let row = Viewer { feed, joined: now, took: now, cursor: None, ended: None, of: None, writers: 0 };
                 self.viewers.insert(*viewer, row);
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
@@ -419,8 +421,11 @@ impl Truth {
                 }
             }
             Input::Sent { viewer, bytes } => {
-                if let Some(cursor) = self.viewers.get_mut(viewer).and_then(|viewer| viewer.cursor.as_mut()) {
+                if let Some(viewer) = self.viewers.get_mut(viewer)
+                    && let Some(cursor) = viewer.cursor.as_mut()
+                {
                     *cursor += bytes;
+                    viewer.took = now;
                 }
             }
             Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
