@@ -51,7 +51,8 @@ fn play(cadence: Cadence, seed: u64, mut trace: Option<&mut dyn Write>) -> Resul
         channel.retry_backoff_max = channel.no_input_timeout;
     }
     // Viewers that wait as long as it takes.
-    let live = Live { idle: Duration::from_secs(3600), ..Live::default() };
+    let hour = Duration::from_secs(3600);
+    let live = Live { idle: hour, progress_timeout: hour, ..Live::default() };
     let config = Config { channels: vec![channel], live, ..Config::default() };
     let mut digest = Digest::default();
     let (mut events, mut simulated, mut witness) = (0, Duration::ZERO, Witness::default());

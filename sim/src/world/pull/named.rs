@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use holdfast_core::config::{self, Config};
+use holdfast_core::config::{self, Config, Live};
 use holdfast_core::input::{ChannelId, FeedId, Input, Loss, RefuseReason, RequestId, ViewerId};
 use holdfast_core::pull::ChannelState;
 use holdfast_core::time::Time;
@@ -98,7 +98,9 @@ fn play(
     trace: Option<&mut dyn Write>,
 ) -> Result<Report, (Time, Broken)> {
     let channel = config::Channel { sources, ..config::Channel::default() };
-    let mut config = Config { channels: vec![channel], ..Config::default() };
+    // Viewers of a script are there and read nothing.
+    let live = Live { progress_timeout: Duration::from_secs(3600), ..Live::default() };
+    let mut config = Config { channels: vec![channel], live, ..Config::default() };
     change(&mut config);
     let mut world = World::new(config, seed, Plan::calm(), trace);
     let mut figures = Figures::default();
