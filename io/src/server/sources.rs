@@ -356,10 +356,7 @@ impl Server {
                 Ok(None) => Loss::Refused,
                 Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
             },
-            401 | 403 => Loss::Forbidden,
-            404 | 410 => Loss::NotFound,
-            508 => Loss::Loop,
-            _ => Loss::Refused,
+            status => refusal(u32::from(status)),
         };
         self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
     }
@@ -431,7 +428,7 @@ impl Server {
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
                 ClientEvent::Refused { code, message } => {
-                    return self.source_lost(now, id, Loss::Refused, format!("the origin answers {code}: {message}"));
+                    return self.source_lost(now, id, refusal(code), format!("the origin answers {code}: {message}"));
                 }
                 ClientEvent::Ignored(_) => {}
                 ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),
@@ -542,6 +539,16 @@ impl Server {
             }
             self.stream(now, id, &turn.data);
         }
+    }
+}
+
+/// What an origin's answer other than a stream says, in HTTP and in OVT, which took its codes from there.
+fn refusal(code: u32) -> Loss {
+    match code {
+        401 | 403 => Loss::Forbidden,
+        404 | 410 => Loss::NotFound,
+        508 => Loss::Loop,
+        _ => Loss::Refused,
     }
 }
 
