@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use holdfast_io::users::Password;
 
+use crate::arenas;
 use crate::config::{self, Settings};
 use crate::log::Log;
 use crate::run;
@@ -44,7 +45,10 @@ enum Command {
 /// that is not understood.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
-        Command::Run { file } => with(file.as_deref(), start),
+        Command::Run { file } => {
+            arenas::limit();
+            with(file.as_deref(), start)
+        }
         Command::Check { file } => with(file.as_deref(), show),
         Command::Sample => print(&config::sample()),
         Command::Password => password(),

@@ -7,8 +7,10 @@
 //! | [`run`] | how does the edge start and stop? |
 //! | [`sim`] | how are faults tried? |
 //! | [`log`] | how are people told? |
+//! | [`arenas`] | what keeps memory flat? |
 #![forbid(unsafe_code)]
 
+mod arenas;
 pub mod cli;
 pub mod config;
 pub mod log;

@@ -66,6 +66,10 @@ impl Origin {
     /// What would be right.
     pub fn parse(text: &str) -> Result<Origin, Unusable> {
         let unusable = |what: &str| Err(Unusable(what.to_owned()));
+        // Parsers of URLs pass over ends of lines and tabs: what is left would be another address than what was written.
+        if text.contains(char::is_control) {
+            return unusable("holds a control character, such as the end of a line or a tab; write it on one line");
+        }
         if text == "test:" {
             return Ok(Origin::Test);
         }
@@ -75,10 +79,14 @@ impl Origin {
         let Ok(url) = Url::parse(text) else {
             return unusable("is no URL; one such as \"http://origin.example/live.ts\" is");
         };
+        let is_remote = matches!(url.scheme(), "http" | "https" | "rtsp" | "rtsps" | "srt" | "ovt");
+        if is_remote && !names_host(text) {
+            return unusable("names no host; \"http://origin.example/live.ts\" does");
+        }
         match url.scheme() {
             "http" | "https" => Ok(Origin::Http(url)),
-            "rtsp" | "rtsps" if url.has_host() => Ok(Origin::Rtsp(url)),
-            "srt" if url.has_host() && url.port().is_some() => Ok(Origin::Srt(url)),
+            "rtsp" | "rtsps" => Ok(Origin::Rtsp(url)),
+            "srt" if url.port().is_some() => Ok(Origin::Srt(url)),
             "srt" => unusable("needs a host and a port, such as \"srt://origin.example:9000\""),
             "file" => match url.to_file_path() {
                 Ok(path) => Ok(Origin::File(path)),
@@ -156,6 +164,12 @@ impl Origin {
     }
 }
 
+/// Whether a host stands where it belongs. In `http:///path` parsers of URLs take the first part of the path for it.
+fn names_host(text: &str) -> bool {
+    let rest = text.split_once(':').and_then(|(_, rest)| rest.strip_prefix("//"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '\\', '?', '#']))
+}
+
 impl fmt::Debug for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.label())
@@ -188,6 +202,13 @@ mod tests {
         for (text, right) in [
             ("origin/live.ts", "http://"),
             ("ftp://user:secret@a/b", "ovt"),
+            ("http:///secret/x.ts", "names no host"),
+            ("https:secret/x.ts", "names no host"),
+            ("rtsp:///x", "names no host"),
+            ("srt://:7000", "http://"),
+            ("http://a.example/live x\r\nX: y.ts", "control character"),
+            ("ovt://a.example/app/str\team", "control character"),
+            ("whip:stage\n", "control character"),
             ("srt://a.example", "port"),
             ("ovt://a.example/app", "/app/stream"),
             ("ovt://a.example/app/stream?generation=7", "0.21"),

@@ -62,8 +62,8 @@ impl Edge {
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"HOLDFAST_")) {
             command.env_remove(name);
         }
-        // As bin/run and a service file do: what glibc keeps in an arena for each thread is not what is looked for.
-        command.env("MALLOC_ARENA_MAX", "2");
+        // It limits by itself what glibc keeps in an arena for each thread.
+        command.env_remove("MALLOC_ARENA_MAX");
         let process = Process::start("holdfast", command);
         let address = process.find("line with the address it listens on", Duration::from_secs(20), |line| {
             let text = line.text.split("listening on http://").nth(1)?;
@@ -88,6 +88,13 @@ impl Edge {
     /// What it holds now.
     pub fn holdings(&self) -> Holdings {
         Holdings::of(self.process.pid())
+    }
+
+    /// A variable of the environment that it runs in.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let all = std::fs::read(format!("/proc/{}/environ", self.process.pid())).expect("it runs");
+        let all = String::from_utf8_lossy(&all).into_owned();
+        all.split('\0').find_map(|one| one.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
     }
 
     /// Everything it has said.

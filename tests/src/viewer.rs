@@ -29,6 +29,8 @@ pub struct Seen {
     pub fault: Option<String>,
     /// Packets marked as random access points.
     pub random_access: u64,
+    /// Packets marked as the first of another time base.
+    pub discontinuities: u64,
 }
 
 /// A viewer that never lets go of its one connection and writes what it gets to a file.
@@ -120,19 +122,22 @@ impl Reading {
         seen.bytes += body.len() as u64;
         seen.last = Some(Instant::now());
         seen.random_access = self.scanner.random_access;
+        seen.discontinuities = self.scanner.discontinuities;
         if seen.fault.is_none() {
             seen.fault = fault;
         }
     }
 }
 
-/// Checks sync bytes and continuity counters (ISO 13818-1, 2.4.3.3).
+/// Checks sync bytes, continuity counters (ISO 13818-1, 2.4.3.3) and that no clock goes back without saying so (2.4.3.5).
 #[derive(Default)]
 struct Scanner {
     partial: Vec<u8>,
     counters: HashMap<u16, u8>,
+    clocks: HashMap<u16, u64>,
     packets: u64,
     random_access: u64,
+    discontinuities: u64,
 }
 
 impl Scanner {
@@ -160,13 +165,21 @@ impl Scanner {
             return Ok(());
         }
         let discontinuity = adaptation && packet[5] & 0x80 != 0;
-        let before = self.counters.insert(pid, counter);
-        match before {
-            Some(before) if payload && !discontinuity && counter != (before + 1) & 0x0f => {
-                Err(format!("packet {number} of pid {pid}: continuity counter {counter} after {before}"))
-            }
-            _ => Ok(()),
+        self.discontinuities += u64::from(discontinuity);
+        let before = self.counters.insert(pid, counter).filter(|_| !discontinuity);
+        // One without payload repeats the count.
+        if let Some(before) = before.filter(|before| counter != (before + u8::from(payload)) & 0x0f) {
+            return Err(format!("packet {number} of pid {pid}: continuity counter {counter} after {before}"));
         }
+        if adaptation && packet[5] & 0x10 != 0 {
+            let clock = packet[6..11].iter().fold(0, |sum, byte| sum << 8 | u64::from(*byte)) >> 7;
+            let before = self.clocks.insert(pid, clock).filter(|_| !discontinuity);
+            // Modulo 2^33: half of it is behind.
+            if let Some(before) = before.filter(|before| clock.wrapping_sub(*before) & 1 << 32 != 0) {
+                return Err(format!("packet {number} of pid {pid}: clock {clock} after {before}"));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -250,6 +263,23 @@ pub fn decode(file: &Path) -> Decoded {
     let complaints: Vec<String> = String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
     assert!(output.status.success(), "ffmpeg cannot decode {}: {complaints:?}", file.display());
     Decoded { frames: frames.unwrap_or(0), complaints }
+}
+
+/// What ffmpeg says of lost and damaged packets in a file, whose end is amid one of each stream.
+///
+/// # Panics
+/// When ffmpeg cannot read it at all.
+pub fn complaints_of_packets(file: &Path) -> Vec<String> {
+    let output = Command::new("ffmpeg")
+        .args(["-nostdin", "-hide_banner", "-v", "debug", "-i"])
+        .arg(file)
+        .args(["-c", "copy", "-f", "null", "-"])
+        .output()
+        .expect("ffmpeg is installed; tests/run does it");
+    assert!(output.status.success(), "ffmpeg cannot read {}", file.display());
+    let text = String::from_utf8_lossy(&output.stderr);
+    let told = |line: &&str| line.contains("Continuity check failed") || line.contains("discontinuity");
+    text.lines().filter(told).map(str::to_owned).collect()
 }
 
 /// An ffmpeg that plays a live stream and says how far it is.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use holdfast_tests::edge::Edge;
-use holdfast_tests::origin::{H265, MPEG_AUDIO, Origin, ffmpeg_over_srt, rtsp};
+use holdfast_tests::origin::{H264, H265, MPEG_AUDIO, Origin, ffmpeg_over_srt, rtsp};
 use holdfast_tests::process::Process;
 use holdfast_tests::turn;
 use holdfast_tests::viewer::{self, Viewer};
@@ -56,4 +56,16 @@ fn h265_and_mpeg_audio_from_edge_to_edge_over_ovt() {
     shows(&second, "hevc", "mp2");
     shows(&first, "hevc", "mp2");
     assert_eq!(origin.opens().len(), 1);
+}
+
+/// Encoders and satellites send at one rate, and between frames nothing but the clock.
+#[test]
+fn a_multiplex_of_constant_rate() {
+    let _turn = turn();
+    let origin = Origin::encoding("320x180", &H264, &["-c:a", "aac", "-muxrate", "2M"]);
+    let edge = edge(&origin.url(), "");
+    let viewer = Viewer::open(edge.address(), "news");
+    let seen = viewer.gets(400_000, PATIENCE);
+    assert!(seen.random_access >= 3 && seen.discontinuities == 0, "{seen:?}");
+    assert_eq!(viewer::complaints_of_packets(viewer.file()), Vec::<String>::new());
 }

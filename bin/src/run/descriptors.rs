@@ -3,7 +3,9 @@
 //! GLib ends the process when it finds no descriptor for a new session. So what sessions need is kept out of reach of
 //! connections, of which anybody can open as many as he likes.
 
+use holdfast_io::server::Limits;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use tracing::Level;
 
 /// For listeners, the log, the event loop, GStreamer's own, a certificate that is read: 9 on a quiet edge.
 const OWN: usize = 64;
@@ -56,24 +58,36 @@ pub(super) fn share(most: usize, wanted: Wanted) -> Shares {
     Shares { connections: wanted.connections.min(left).max(1), sessions }
 }
 
-/// What an operator should know of it.
-pub(super) fn warnings(most: usize, wanted: Wanted, shares: Shares) -> Vec<String> {
-    let mut warnings = Vec::new();
+/// What an operator should know of it, and how urgently: a number that nobody wrote is nothing to warn of.
+pub(super) fn notices(most: usize, wanted: Wanted, shares: Shares) -> Vec<(Level, String)> {
+    let mut notices = Vec::new();
     let raise = "raise its limit (LimitNOFILE= in the unit, `ulimit -Hn`)";
     if shares.connections < wanted.connections {
-        warnings.push(format!(
-            "{} connections are taken at once, not {} as `http.limits.connections` says: the system allows this process {most} \
-             open files, of which the others are kept for media; {raise} or lower `connections`",
-            shares.connections, wanted.connections
-        ));
+        let system =
+            format!("the system allows this process {most} open files, of which the others are kept for media");
+        let (taken, connections) = (shares.connections, wanted.connections);
+        notices.push(match connections == Limits::default().connections {
+            true => (
+                Level::INFO,
+                format!("{taken} connections are taken at once: {system}; for up to {connections} {raise}"),
+            ),
+            false => (
+                Level::WARN,
+                format!(
+                    "{taken} connections are taken at once, not {connections} as `http.limits.connections` says: {system}; \
+                     {raise} or lower `connections`"
+                ),
+            ),
+        });
     }
     if shares.sessions < wanted.slots {
-        warnings.push(format!(
+        let text = format!(
             "{} publishers are taken at once though there are {} slots: the system allows this process {most} open files; {raise}",
             shares.sessions, wanted.slots
-        ));
+        );
+        notices.push((Level::WARN, text));
     }
-    warnings
+    notices
 }
 
 #[cfg(test)]
@@ -86,7 +100,7 @@ mod tests {
     fn where_there_is_enough_everybody_gets_what_is_configured() {
         let shares = share(65_536, WANTED);
         assert_eq!(shares, Shares { connections: 20_000, sessions: 6 });
-        assert!(warnings(65_536, WANTED, shares).is_empty());
+        assert!(notices(65_536, WANTED, shares).is_empty());
         assert_eq!(share(usize::MAX, WANTED), shares);
     }
 
@@ -94,12 +108,15 @@ mod tests {
     fn what_sessions_and_sources_need_is_out_of_reach_of_connections() {
         let shares = share(1024, WANTED);
         assert_eq!(shares, Shares { connections: 1024 - 64 - 16 - 6 * 9, sessions: 6 });
-        let told = warnings(1024, WANTED, shares);
-        assert_eq!(told.len(), 1);
-        assert!(
-            told[0].contains("890 connections") && told[0].contains("20000") && told[0].contains("1024"),
-            "{told:?}"
-        );
+        let told = notices(1024, WANTED, shares);
+        assert_eq!((told.len(), told[0].0), (1, Level::INFO), "nobody wrote 20000");
+        let says = |text: &str, parts: &[&str]| parts.iter().all(|part| text.contains(part));
+        assert!(says(&told[0].1, &["890 connections", "20000", "1024"]), "{told:?}");
+
+        let wanted = Wanted { connections: 1000, ..WANTED };
+        let told = notices(1024, wanted, share(1024, wanted));
+        assert_eq!((told.len(), told[0].0), (1, Level::WARN));
+        assert!(says(&told[0].1, &["890 connections", "not 1000 as `http.limits.connections` says"]), "{told:?}");
     }
 
     #[test]
@@ -108,7 +125,8 @@ mod tests {
         let shares = share(1024, wanted);
         assert_eq!(shares.sessions, (512 - 64) / 9);
         assert!(shares.connections >= 512 && shares.connections + shares.sessions * 9 + 64 <= 1024);
-        assert!(warnings(1024, wanted, shares)[1].contains("1000 slots"));
+        let told = &notices(1024, wanted, shares)[1];
+        assert!(told.0 == Level::WARN && told.1.contains("1000 slots"), "{told:?}");
         assert_eq!(share(0, wanted), Shares { connections: 1, sessions: 1 });
     }
 

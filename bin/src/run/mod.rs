@@ -20,7 +20,7 @@ use holdfast_io::net::tls::{self, TlsError, Trust};
 use holdfast_io::net::{Clock, Door, Driver, Kernel, Media, Parts, Report};
 use holdfast_io::server::Server;
 use sd_notify::NotifyState;
-use tracing::{error, info, warn};
+use tracing::{Level, error, info, warn};
 
 use crate::config::Settings;
 use crate::log;
@@ -102,8 +102,8 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let mut served = parts::server(settings, started, sessions.audio());
     let wanted = parts::wanted(settings, sessions.descriptors());
     let shares = descriptors::share(files, wanted);
-    for warning in descriptors::warnings(files, wanted, shares) {
-        warn!("{warning}");
+    for (level, text) in descriptors::notices(files, wanted, shares) {
+        if level == Level::WARN { warn!("{text}") } else { info!("{text}") }
     }
     (served.limits.connections, served.limits.sessions) = (shares.connections, shares.sessions);
     let server = Server::new(parts::core(settings, started), served, Box::new(parts::entropy));

@@ -5,6 +5,8 @@ use super::{Picture, annexb};
 
 const SPS: u8 = 7;
 const PPS: u8 = 8;
+/// A decoder holds no more pictures (§A.3.1).
+const MAX_REORDER: u32 = 16;
 /// Profiles that say how samples are laid out.
 const HIGH: [u32; 13] = [100, 110, 122, 244, 44, 83, 86, 118, 128, 138, 139, 134, 135];
 
@@ -37,7 +39,8 @@ pub fn picture(sps: &[u8]) -> Option<Picture> {
         }
     }
     bits.unsigned()?;
-    match bits.unsigned()? {
+    let counting = bits.unsigned()?;
+    match counting {
         0 => {
             bits.unsigned()?;
         }
@@ -73,9 +76,10 @@ pub fn picture(sps: &[u8]) -> Option<Picture> {
     };
     let width = extent(width, 16, crop[0], crop[1], across)?;
     let height = extent(height, 16 * fields, crop[2], crop[3], down)?;
-    // What is damaged behind the size costs the rate only.
-    let rate = if bits.bit() == Some(true) { rate(&mut bits) } else { None };
-    Some(Picture { width, height, rate })
+    // What is damaged behind the size costs nothing else. Pictures counted in the order in which they come have that of showing.
+    let ordered = (counting == 2).then_some(0);
+    let (rate, reorder) = if bits.bit() == Some(true) { usability(&mut bits) } else { (None, None) };
+    Some(Picture { width, height, rate, reorder: ordered.or(reorder) })
 }
 
 fn skip_scaling_list(bits: &mut Bits, size: usize) -> Option<()> {
@@ -89,8 +93,13 @@ fn skip_scaling_list(bits: &mut Bits, size: usize) -> Option<()> {
     Some(())
 }
 
-/// The frame rate in the usability information.
-fn rate(bits: &mut Bits) -> Option<(u32, u32)> {
+/// The frame rate and the reordering in the usability information (§E.1.1).
+fn usability(bits: &mut Bits) -> (Option<(u32, u32)>, Option<u8>) {
+    let Some(rate) = skip_appearance(bits).and_then(|()| timing(bits)) else { return (None, None) };
+    (rate, reorder(bits))
+}
+
+fn skip_appearance(bits: &mut Bits) -> Option<()> {
     if bits.bit()? && bits.read(8)? == 255 {
         bits.skip(32)?;
     }
@@ -107,13 +116,45 @@ fn rate(bits: &mut Bits) -> Option<(u32, u32)> {
         bits.unsigned()?;
         bits.unsigned()?;
     }
+    Some(())
+}
+
+/// `None`: nothing can be read behind it either.
+fn timing(bits: &mut Bits) -> Option<Option<(u32, u32)>> {
+    if !bits.bit()? {
+        return Some(None);
+    }
+    let (tick, scale) = (bits.read(32)?, bits.read(32)?);
+    bits.skip(1)?;
+    // A tick is the time of a field.
+    let frame = tick.checked_mul(2).filter(|frame| *frame > 0 && scale > 0);
+    Some(frame.map(|frame| (scale, frame)))
+}
+
+fn reorder(bits: &mut Bits) -> Option<u8> {
+    let mut buffered = false;
+    for _ in 0..2 {
+        if bits.bit()? {
+            buffered = true;
+            let buffers = bits.unsigned()?.min(31) + 1;
+            bits.skip(8)?;
+            for _ in 0..buffers {
+                bits.unsigned()?;
+                bits.unsigned()?;
+                bits.skip(1)?;
+            }
+            bits.skip(20)?;
+        }
+    }
+    bits.skip(if buffered { 2 } else { 1 })?;
     if !bits.bit()? {
         return None;
     }
-    let (tick, scale) = (bits.read(32)?, bits.read(32)?);
-    // A tick is the time of a field.
-    let frame = tick.checked_mul(2)?;
-    (frame > 0 && scale > 0).then_some((scale, frame))
+    bits.skip(1)?;
+    for _ in 0..4 {
+        bits.unsigned()?;
+    }
+    bits.unsigned().filter(|reorder| *reorder <= MAX_REORDER).map(|reorder| reorder as u8)
 }
 
 /// The configuration record (`avcC`) of the parameter sets in an access unit in annex B; `None` if one of them is missing.
@@ -167,7 +208,7 @@ mod tests {
 
     #[test]
     fn size_and_rate_are_read() {
-        assert_eq!(picture(HD), Some(Picture { width: 1920, height: 1080, rate: Some((50, 2)) }));
+        assert_eq!(picture(HD), Some(Picture { width: 1920, height: 1080, rate: Some((50, 2)), reorder: Some(2) }));
         for length in 0..HD.len() {
             picture(&HD[..length]);
         }

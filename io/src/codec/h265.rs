@@ -65,8 +65,9 @@ impl Sequence {
         let (luma_depth, chroma_depth) = (bits.unsigned()?, bits.unsigned()?);
         let sane = chroma <= 3 && luma_depth <= 8 && chroma_depth <= 8 && !apart;
         sane.then_some(())?;
-        let rate = rate(&mut bits, sub_layers);
-        let picture = Picture { width, height, rate };
+        let reorder = reorder(&mut bits, sub_layers);
+        let rate = reorder.and_then(|(order_bits, _)| rate(&mut bits, order_bits));
+        let picture = Picture { width, height, rate, reorder: reorder.map(|(_, reorder)| reorder) };
         let (luma_depth, chroma_depth) = (luma_depth as u8, chroma_depth as u8);
         Some(Sequence { picture, sub_layers, nested, profile, chroma: chroma as u8, luma_depth, chroma_depth })
     }
@@ -91,13 +92,22 @@ fn skip_sub_layers(bits: &mut Bits, sub_layers: u8) -> Option<()> {
     Some(())
 }
 
-/// The frame rate, which stands far behind.
-fn rate(bits: &mut Bits, sub_layers: u8) -> Option<(u32, u32)> {
+/// The length of a picture's number in bits, and how far pictures are reordered in the highest sub-layer.
+fn reorder(bits: &mut Bits, sub_layers: u8) -> Option<(u32, u8)> {
     let order_bits = bits.unsigned()?.checked_add(4)?;
     let layers = if bits.bit()? { sub_layers + 1 } else { 1 };
-    for _ in 0..3 * layers {
+    let mut reorder = 0;
+    for _ in 0..layers {
+        bits.unsigned()?;
+        reorder = bits.unsigned()?;
         bits.unsigned()?;
     }
+    // A decoder holds no more pictures (§A.4.2).
+    (reorder <= 16).then_some((order_bits, reorder as u8))
+}
+
+/// The frame rate, which stands far behind.
+fn rate(bits: &mut Bits, order_bits: u32) -> Option<(u32, u32)> {
     for _ in 0..6 {
         bits.unsigned()?;
     }

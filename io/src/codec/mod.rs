@@ -53,6 +53,8 @@ pub struct Picture {
     pub height: u32,
     /// Pictures in so many seconds, if it is said: (30000, 1001) for instance.
     pub rate: Option<(u32, u32)>,
+    /// How many of them at most come before one that is shown earlier, if it is said.
+    pub reorder: Option<u8>,
 }
 
 /// A frame of audio as its header describes it.

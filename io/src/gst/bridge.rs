@@ -1,5 +1,6 @@
 //! The end of every branch: an appsink whose samples become units in the loop's queue.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use gstreamer::prelude::*;
@@ -8,7 +9,7 @@ use gstreamer_app::{AppSink, AppSinkCallbacks};
 use holdfast_core::input::Writer;
 
 use super::mailbox::Outbox;
-use crate::codec::{Codec, Found, h265, mpeg_audio};
+use crate::codec::{Codec, Found, annexb, h264, h265, mpeg_audio};
 use crate::media::{Activity, Unit};
 
 /// Buffers that may wait in an appsink; its callback takes them at once.
@@ -16,6 +17,12 @@ const SINK_BUFFERS: u32 = 200;
 
 /// µs between the decoding times of pictures that would have the same: more than one tick of MPEG-TS's 90 kHz.
 const APART: i64 = 12;
+
+/// µs between pictures as long as it is not seen.
+const FRAME: i64 = 40_000;
+
+/// A decoder holds no more pictures than that (ITU-T H.264 §A.3.1, H.265 §A.4.2).
+const MAX_DEPTH: usize = 16;
 
 /// µs by which a picture may be shown before one that came earlier. What goes back further is a clock that was set anew.
 const REORDER: i64 = 1_000_000;
@@ -125,13 +132,18 @@ impl Bridge {
         let segment = sample.segment()?.downcast_ref::<ClockTime>()?;
         let base = i64::try_from(sink.base_time()?.nseconds()).ok()? + self.to.clock_offset;
         let pts = micros(segment, pts?, base)?;
+        // An intra picture of other kinds is not marked as a delta either, but nothing can be decoded from there.
+        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && starts(self.codec, &data));
         let dts = match (self.to.from, self.codec.is_video()) {
-            (Writer::Source(_), true) => self.order.decode(pts)?,
+            (Writer::Source(_), true) => {
+                if let Some(depth) = key.then(|| depth(self.codec, &data)).flatten() {
+                    self.order.deepen(depth);
+                }
+                self.order.decode(pts)?
+            }
             // Without B-frames, which WebRTC's H.264 never has, decoding order is presentation order.
             _ => dts.and_then(|dts| micros(segment, dts, base)).map_or(pts, |dts| dts.min(pts)),
         };
-        // An intra picture of other kinds is not marked as a delta either, but nothing can be decoded from there.
-        let key = !self.codec.is_video() || (!flags.contains(BufferFlags::DELTA_UNIT) && starts(self.codec, &data));
         let codec = match self.codec {
             // One parser and one name in RTP for all layers.
             Codec::Mp2 | Codec::Mp3 => match mpeg_audio::frame(&data) {
@@ -147,28 +159,47 @@ impl Bridge {
 
 /// Gives decoding times to pictures that come in decoding order with nothing but the time when they are shown: RTP carries no more
 /// (RFC 6184 §5.1), and an origin may well have B-frames.
+///
+/// Where a picture may come before `depth` others that are shown earlier, the n-th one is decoded when the one is shown that is
+/// shown (n − depth)-th: that is known as soon as it comes, and is as even as the times of showing are. GStreamer's own
+/// timestampers find the same times, but hold pictures back: as many as a decoder could, where the stream does not say how many.
 #[derive(Default)]
 struct Order {
-    /// The latest time of showing, and the latest of decoding.
-    latest: Option<(i64, i64)>,
-    /// By how much a picture is decoded before it is shown: as much as one was ever shown before another that came earlier.
-    lead: i64,
+    depth: usize,
+    /// The last `depth` + 1 times of showing, in their order.
+    shown: VecDeque<i64>,
+    decoded: Option<i64>,
 }
 
 impl Order {
-    /// `None`: the picture would have had to be decoded before it came. That is so until the lead is known: with the first
-    /// B-frames, which hardly anything refers to.
+    /// The stream says how many pictures come before one that is shown earlier.
+    fn deepen(&mut self, depth: u8) {
+        self.depth = self.depth.max(usize::from(depth));
+    }
+
+    /// `None`: the picture would have had to be decoded before it came. That happens once where the stream does not say how deep
+    /// its order is: to the first B-frames, which hardly anything refers to.
     fn decode(&mut self, pts: i64) -> Option<i64> {
-        let Some((shown, decoded)) = self.latest.filter(|(shown, _)| shown - pts < REORDER) else {
-            self.latest = Some((pts, pts - self.lead));
-            return Some(pts - self.lead);
-        };
-        if pts < shown {
-            self.lead = self.lead.max(shown - pts + APART * APART);
+        if self.shown.back().is_some_and(|latest| latest - pts >= REORDER) {
+            self.shown.clear();
+            self.decoded = None;
         }
-        let dts = (pts - self.lead).max(decoded + APART);
-        self.latest = Some((shown.max(pts), if dts <= pts { dts } else { decoded }));
-        (dts <= pts).then_some(dts)
+        let at = self.shown.partition_point(|shown| *shown <= pts);
+        let earlier = at == 0 && self.shown.len() > self.depth;
+        self.depth += usize::from(earlier && self.depth < MAX_DEPTH);
+        self.shown.insert(at, pts);
+        while self.shown.len() > self.depth + 1 {
+            self.shown.pop_front();
+        }
+        // Pictures before the first one would have been shown at this pace.
+        let ahead = (self.depth + 1 - self.shown.len()) as i64 * FRAME;
+        let due = self.shown.front().map_or(pts, |shown| shown - ahead);
+        let dts = self.decoded.map_or(due, |decoded| due.max(decoded + APART));
+        let in_time = dts <= pts;
+        if in_time {
+            self.decoded = Some(dts);
+        }
+        in_time.then_some(dts)
     }
 }
 
@@ -182,6 +213,12 @@ fn starts(codec: Codec, data: &[u8]) -> bool {
         return slices.next().is_some_and(|kind| h265::RANDOM_ACCESS.contains(&kind));
     }
     headers.map(|header| header & 0x1f).find(|kind| (1..=5).contains(kind)) == Some(5)
+}
+
+/// How many pictures come before one that is shown earlier, as the parameter set of a key frame says.
+fn depth(codec: Codec, data: &[u8]) -> Option<u8> {
+    let picture = if codec == Codec::H265 { h265::picture } else { h264::picture };
+    annexb::units(data).find_map(picture)?.reorder
 }
 
 /// A position in `segment` as µs on the driver's clock, which is `base` ns ahead of running time.
@@ -365,18 +402,39 @@ mod tests {
         assert_eq!(decoded(&mut order, [0, 40, 80]), [Some(0), Some(40_000), Some(80_000)]);
     }
 
-    #[test]
-    fn with_b_frames_decoding_times_rise_and_none_is_after_its_showing() {
-        let mut order = Order::default();
-        // A pyramid: P, B that the others refer to, b, b.
+    /// A pyramid of pictures 40 ms apart: P, B that the others refer to, b, b.
+    fn pyramids(rounds: i64) -> Vec<i64> {
         let group = |at: i64| [at + 160, at + 80, at + 40, at + 120];
-        let first = decoded(&mut order, [0].into_iter().chain(group(0)));
-        assert_eq!(first[..3], [Some(0), Some(160_000), None]);
-        let shown: Vec<i64> = (1..20).flat_map(|round| group(160 * round)).collect();
-        let later: Vec<i64> = decoded(&mut order, shown.iter().copied()).into_iter().flatten().collect();
-        assert_eq!(later.len(), shown.len(), "nothing is lost once the lead is known");
-        assert!(later.is_sorted_by(|earlier, later| earlier < later));
-        assert!(later.iter().zip(&shown).all(|(dts, pts)| (0..=200_000).contains(&(pts * 1000 - dts))));
+        [0].into_iter().chain((0..rounds).flat_map(|round| group(160 * round))).collect()
+    }
+
+    #[test]
+    fn with_b_frames_decoding_times_are_even_and_none_is_missing() {
+        let mut order = Order::default();
+        order.deepen(2);
+        let expected: Vec<_> = (0..81).map(|picture| Some((picture - 2) * 40_000)).collect();
+        assert_eq!(decoded(&mut order, pyramids(20)), expected);
+    }
+
+    #[test]
+    fn what_the_stream_does_not_say_is_learned_from_its_first_pictures() {
+        let mut order = Order::default();
+        let times = decoded(&mut order, pyramids(20));
+        assert_eq!(times[..2], [Some(0), Some(160_000)]);
+        assert_eq!(times[2..5], [None; 3], "of no use any more");
+        assert!(times[5..].is_sorted_by(|earlier, later| earlier.is_some() && earlier < later));
+        assert_eq!(times[7..], (7..81).map(|picture| Some((picture - 2) * 40_000)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_picture_that_is_lost_shifts_nothing_for_long() {
+        let mut order = Order::default();
+        order.deepen(2);
+        let mut shown = pyramids(20);
+        shown.remove(31);
+        let times = decoded(&mut order, shown);
+        assert!(times.is_sorted_by(|earlier, later| earlier.is_some() && earlier < later));
+        assert_eq!(times.last(), Some(&Some(78 * 40_000)));
     }
 
     #[test]

@@ -46,9 +46,17 @@ impl Via {
     /// # Errors
     /// [`Looped`] if it is among them, or if they are more than eight.
     pub fn of(message: &Headers, own: &Pseudonym) -> Result<Self, Looped> {
+        Via::listed(message.list("Via"), own)
+    }
+
+    /// The same of the elements of a list that came otherwise.
+    ///
+    /// # Errors
+    /// As [`Via::of`].
+    pub fn listed<'a>(hops: impl Iterator<Item = &'a str>, own: &Pseudonym) -> Result<Self, Looped> {
         // Each is a protocol, a name, and perhaps a comment, of which what stands behind a comma has no second word or is
         // taken for a hop: that makes a list longer, never shorter.
-        let names = message.list("Via").filter_map(|hop| hop.split_ascii_whitespace().nth(1));
+        let names = hops.filter_map(|hop| hop.split_ascii_whitespace().nth(1));
         let names = names.filter(|name| FieldValue::new(*name).is_ok());
         let hops: Vec<Box<str>> = names.take(HOPS + 1).map(Into::into).collect();
         if hops.len() > HOPS || hops.iter().any(|hop| **hop == *own.0) {

@@ -72,6 +72,7 @@ pub struct Unit {
 #[derive(Debug)]
 pub struct Client {
     target: String,
+    via: Option<String>,
     generation: Generation,
     opened: UnixMillis,
     assembler: Assembler,
@@ -100,8 +101,14 @@ impl Client {
     /// Asks for the stream that `target` names, `ovt://host:port/app/stream`. `opened` is the time that its messages bear;
     /// origins do not look at it.
     pub fn new(target: &str, generation: Generation, opened: UnixMillis) -> Self {
+        Client::through(None, target, generation, opened)
+    }
+
+    /// The same, on behalf of requests that came through servers which `via` lists as HTTP's field does (RFC 9110 §7.6.3).
+    pub fn through(via: Option<String>, target: &str, generation: Generation, opened: UnixMillis) -> Self {
         let mut client = Client {
             target: target.to_owned(),
+            via,
             generation,
             opened,
             assembler: Assembler::new(Media::Keep, MAX_MESSAGE),
@@ -185,7 +192,8 @@ impl Client {
 
     fn ask(&mut self, application: Application) {
         let stamp = Stamp { kind: Kind::Request, timestamp: self.opened.0, sequence: 0 };
-        let message = message::request(application, request_id(application), &self.target);
+        let via = self.via.as_deref().filter(|_| application == Application::Describe);
+        let message = message::request(application, request_id(application), &self.target, via);
         packet::write(&mut self.output, stamp, &message[..]);
     }
 

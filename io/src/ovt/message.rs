@@ -39,15 +39,18 @@ impl Application {
     }
 }
 
-/// A request as it is written.
-pub(super) fn request(application: Application, id: u32, target: &str) -> Vec<u8> {
+/// A request as it is written. `via` is ours alone: the servers it came through, as HTTP's field of that name has them
+/// (RFC 9110 §7.6.3). OvenMediaEngine looks at no key that it does not know.
+pub(super) fn request(application: Application, id: u32, target: &str, via: Option<&str>) -> Vec<u8> {
     #[derive(Serialize)]
     struct Request<'a> {
         application: &'a str,
         id: u32,
         target: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        via: Option<&'a str>,
     }
-    json::write(&Request { application: application.name(), id, target })
+    json::write(&Request { application: application.name(), id, target, via })
 }
 
 /// An answer, or a notice, as it is written. Fields are in the order of their keys.
@@ -69,6 +72,8 @@ pub(super) struct Asked {
     pub(super) target: String,
     pub(super) app: String,
     pub(super) stream: String,
+    /// Empty if nothing is said of it.
+    pub(super) via: String,
 }
 
 /// A request that is answered with 404 by itself.
@@ -101,7 +106,9 @@ impl Asked {
         if path.next().is_some() {
             return Err(rejected("the stream has no track set of that name"));
         }
-        Ok(Asked { application, id, target: target.to_owned(), app: app.to_owned(), stream: stream.to_owned() })
+        let via = text("via").unwrap_or_default().to_owned();
+        let (app, stream) = (app.to_owned(), stream.to_owned());
+        Ok(Asked { application, id, target: target.to_owned(), app, stream, via })
     }
 }
 
@@ -201,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_target_names_an_application_and_a_stream() {
-        let read = |target: &str| Asked::read(&request(Application::Play, 7, target));
+        let read = |target: &str| Asked::read(&request(Application::Play, 7, target, None));
         let asked = read("ovt://[::1]:9000/app/one?token=a%20b&x=1").unwrap();
         assert_eq!((asked.app.as_str(), asked.stream.as_str()), ("app", "one"));
         assert_eq!(asked.target, "ovt://[::1]:9000/app/one?token=a%20b&x=1");

@@ -48,6 +48,8 @@ pub struct Request {
     pub stream: String,
     /// The URL, at most 64 KiB. It may bear a viewer's query string, secrets included.
     pub target: String,
+    /// The servers that the request came through, as HTTP's `Via` lists them; empty if it does not say.
+    pub via: String,
 }
 
 /// What an edge did.
@@ -205,9 +207,9 @@ impl Origin {
 
     fn hear(&mut self, message: &[u8]) -> Option<OriginEvent> {
         match Asked::read(message) {
-            Ok(Asked { application, id, target, app, stream }) => {
+            Ok(Asked { application, id, target, app, stream, via }) => {
                 self.due = Some((id, application));
-                Some(OriginEvent::Request(Request { id, application, app, stream, target }))
+                Some(OriginEvent::Request(Request { id, application, app, stream, target, via }))
             }
             Err(rejected) => {
                 let (application, id) = (&*rejected.application, rejected.id);

@@ -47,17 +47,12 @@ pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Op
 /// Whether the feed is not asked for by itself; answers the request if it is.
 pub(super) fn not_in_a_circle(call: &mut Call<'_>, request: &Request, feed: FeedId) -> bool {
     let Some(channel) = call.server.edge().pull().channel_of(feed) else { return true };
-    match Via::of(&request.headers, &call.server.settings().pseudonym()) {
-        // Whoever asks may be whom it comes from.
-        Ok(via) if !via.meets(&call.server.comes_through(channel)) => {
-            call.server.came_through(channel, via);
-            true
-        }
-        Ok(_) | Err(_) => {
-            call.answer(comes_from_here());
-            false
-        }
+    let via = Via::of(&request.headers, &call.server.settings().pseudonym());
+    let others = call.server.is_asked_by_others(channel, via);
+    if !others {
+        call.answer(comes_from_here());
     }
+    others
 }
 
 /// A channel is asked for by itself.

@@ -87,9 +87,11 @@ fn too_many(wait: Duration) -> Response {
         .header(RETRY_AFTER, FieldValue::from(wait.as_secs() + 1))
 }
 
-/// 503: the system gives this process no descriptors for another session. Started all the same, it would take the others down.
+/// 503: as many sessions as there are descriptors for, whoever may hold a slot. Started all the same, another one would take them
+/// down.
 fn no_room() -> Response {
-    let detail = "this server is at the limit of open files that its system sets; try again shortly";
+    let detail =
+        "as many sessions are beginning, running and ending here as this server takes at once; try again shortly";
     let status = Status::SERVICE_UNAVAILABLE;
     Response::problem(status, "no-room", status.reason(), detail).header(RETRY_AFTER, FieldValue::from(3))
 }
@@ -123,7 +125,9 @@ pub(super) fn offer(call: &mut Call<'_>, endpoint: EndpointId, body: &[u8]) {
     };
     match Offer::check(body, settings.media) {
         Ok(_) if call.server.publishers().claims() >= call.server.settings().limits.sessions => {
-            call.deny(endpoint, no_room(), String::from("no descriptors are left for another session"));
+            let most = call.server.settings().limits.sessions;
+            let why = format!("{most} sessions are beginning, running and ending: no more are taken at once");
+            call.deny(endpoint, no_room(), why);
         }
         Ok(offer) => {
             let request = call.ask(|request| Input::Offer { request, endpoint });

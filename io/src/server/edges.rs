@@ -8,12 +8,13 @@ use std::io::{self, IoSlice};
 use std::time::Duration;
 
 use bytes::{Buf, BytesMut};
-use holdfast_core::input::{FeedId, Input, RefuseReason, RequestId, ViewerId};
+use holdfast_core::input::{FeedId, Input, Loss, RefuseReason, RequestId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::connection::Work;
 use super::{Action, ConnId, Server, Settings, Sources, Transmit};
 use crate::codec::{Codec, Found, aac, annexb, h264, h265, mpeg_audio};
+use crate::http::Via;
 use crate::ovt::{self, Application, Frame, OriginEvent, Packetizer};
 use crate::ts::{AccessUnit, Demuxer, Elementary};
 
@@ -25,6 +26,8 @@ const BACKLOG: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The application under which the first slot of an endpoint, and a channel, are found by their names.
 const APP: &str = "live";
+/// What HTTP answers to a request that leads back to itself (RFC 5842 §7.2).
+const LOOP: u16 = 508;
 /// A track's figures are measured over this long at least before they are believed.
 const MEASURED: i64 = 90_000 / 4;
 
@@ -315,12 +318,14 @@ impl Server {
 
     fn edge_asks(&mut self, now: Time, id: ConnId, request: ovt::Request) {
         let feed = self.stream_named(&request.app, &request.stream);
+        let looped = feed.is_some_and(|feed| self.asks_for_itself(feed, &request));
         let Server { settings, sources, connections, edge: core, .. } = self;
         let uuids = Uuids { instance: ovt::Instance(settings.instance), edge: core.edge(), sources };
         let Some(edge) = connections.get_mut(id).and_then(|connection| connection.edge.as_mut()) else { return };
         match (request.application, feed) {
             (Application::Stop, _) => edge.origin.stopped(request.id),
             (_, None) => edge.origin.refuse(request.id, 404, "there is no such stream"),
+            _ if looped => edge.origin.refuse(request.id, LOOP, "loop"),
             (application, Some(feed)) => match &edge.stream {
                 None => {
                     edge.asked = Some((request.id, application));
@@ -338,6 +343,13 @@ impl Server {
         if let Some(edge) = self.connections.get_mut(id).and_then(|connection| connection.edge.as_mut()) {
             edge.say();
         }
+    }
+
+    /// Whether an edge asks for a channel that would be fetched from itself.
+    fn asks_for_itself(&mut self, feed: FeedId, request: &ovt::Request) -> bool {
+        let channel = self.edge().pull().channel_of(feed).filter(|_| request.application == Application::Describe);
+        let via = Via::listed(request.via.split(','), &self.settings.pseudonym());
+        channel.is_some_and(|channel| !self.is_asked_by_others(channel, via))
     }
 
     /// `live/NAME` is a channel or the first slot of an endpoint, `ENDPOINT/NUMBER` any slot, counted from 1.
@@ -366,12 +378,19 @@ impl Server {
 
     /// The core refused an edge.
     pub(super) fn edge_refused(&mut self, now: Time, id: ConnId, reason: RefuseReason) {
+        let pull = self.edge.edge().pull();
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.work = Work::None;
         let Some(edge) = &mut connection.edge else { return };
-        edge.stream = None;
+        let channel = edge.stream.take().and_then(|stream| pull.channel_of(stream.feed));
+        let lost = channel.and_then(|channel| pull.state(channel)?.last_loss);
         if let Some((request, _)) = edge.asked.take() {
-            let code = if reason == RefuseReason::StartTimeout { 202 } else { 404 };
+            let code = match reason {
+                RefuseReason::StartTimeout => 202,
+                // So that the whole circle knows what it is.
+                RefuseReason::NoSource if lost.is_some_and(|(_, loss)| loss == Loss::Loop) => LOOP,
+                _ => 404,
+            };
             edge.origin.refuse(request, code, reason.as_str());
         }
         edge.say();

@@ -17,9 +17,9 @@ use holdfast_core::time::{Time, Timers};
 use super::link::{LinkId, LinkKind, Target};
 use super::{Action, Server};
 use crate::codec::Codec;
-use crate::http::Via;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field;
+use crate::http::{FieldValue, Looped, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt::{self, ClientEvent};
@@ -145,8 +145,19 @@ impl Server {
         &self.sources
     }
 
-    /// A request to watch the channel came through these servers.
-    pub(crate) fn came_through(&mut self, channel: ChannelId, via: Via) {
+    /// Whether the channel is not asked for by itself, by a request that came `via` these servers.
+    pub(crate) fn is_asked_by_others(&mut self, channel: ChannelId, via: Result<Via, Looped>) -> bool {
+        match via {
+            // Whoever asks may be whom it comes from.
+            Ok(via) if !via.meets(&self.comes_through(channel)) => {
+                self.came_through(channel, via);
+                true
+            }
+            Ok(_) | Err(_) => false,
+        }
+    }
+
+    fn came_through(&mut self, channel: ChannelId, via: Via) {
         // While media flows nobody is asked for its sake.
         if self.edge().pull().state(channel).is_some_and(|state| state.phase != Phase::Live) {
             self.sources.channels.entry(channel).or_default().via = via;
@@ -193,7 +204,8 @@ impl Server {
                 muxer = Some(Muxer::new());
                 let link = self.connect(id, Target { host, port, tls: false });
                 let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
-                let client = ovt::Client::new(&target, generation, opened);
+                let via = Some(self.via(channel).as_str().to_owned());
+                let client = ovt::Client::through(via, &target, generation, opened);
                 Means::Ovt(Box::new(Conversation { link, client, taken: [None; 2], first: None }))
             }
             Origin::Rtsp(_) | Origin::Srt(_) => {
@@ -231,15 +243,18 @@ impl Server {
         self.inbox.push_back(Input::Lost { source: id, loss });
     }
 
-    /// The request for a stream: it names the servers through which it came, so that one which is asked for its own stream
-    /// can tell (RFC 9110 §7.6.3).
     fn get(&self, channel: ChannelId, url: url::Url) -> Result<Get, String> {
+        Ok(Get::new(url).map_err(|fault| fault.to_string())?.header(field::VIA, self.via(channel)))
+    }
+
+    /// What a request for a stream says: through which servers it came, so that one which is asked for its own stream can tell
+    /// (RFC 9110 §7.6.3).
+    fn via(&self, channel: ChannelId) -> FieldValue {
         let own = self.settings.pseudonym();
-        let via = match self.sources.channels.get(&channel) {
+        match self.sources.channels.get(&channel) {
             Some(channel) => channel.via.through(&own),
             None => Via::default().through(&own),
-        };
-        Ok(Get::new(url).map_err(|fault| fault.to_string())?.header(field::VIA, via))
+        }
     }
 
     fn connect(&mut self, source: SourceId, target: Target) -> LinkId {
@@ -356,10 +371,7 @@ impl Server {
                 Ok(None) => Loss::Refused,
                 Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
             },
-            401 | 403 => Loss::Forbidden,
-            404 | 410 => Loss::NotFound,
-            508 => Loss::Loop,
-            _ => Loss::Refused,
+            status => refusal(u32::from(status)),
         };
         self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
     }
@@ -431,7 +443,7 @@ impl Server {
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
                 ClientEvent::Refused { code, message } => {
-                    return self.source_lost(now, id, Loss::Refused, format!("the origin answers {code}: {message}"));
+                    return self.source_lost(now, id, refusal(code), format!("the origin answers {code}: {message}"));
                 }
                 ClientEvent::Ignored(_) => {}
                 ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),
@@ -542,6 +554,16 @@ impl Server {
             }
             self.stream(now, id, &turn.data);
         }
+    }
+}
+
+/// What an origin's answer other than a stream says, in HTTP and in OVT, which took its codes from there.
+fn refusal(code: u32) -> Loss {
+    match code {
+        401 | 403 => Loss::Forbidden,
+        404 | 410 => Loss::NotFound,
+        508 => Loss::Loop,
+        _ => Loss::Refused,
     }
 }
 

@@ -48,7 +48,8 @@ pub enum Choice {
 pub struct Segment {
     /// Whole packets of the program's streams and its clock, at least one of them video or audio. Without PAT and PMT.
     pub data: Vec<u8>,
-    /// If a player can start at its first byte: when that is to be shown, 90 kHz, 33 bits. Random access points are nowhere else.
+    /// If a player can start at its first packet of video or audio: when that is to be shown, 90 kHz, 33 bits. Random access points
+    /// are nowhere else.
     pub random_access: Option<u64>,
     /// The program that is in force; another `Arc` as soon as that changes.
     pub program: Arc<Program>,
@@ -217,7 +218,7 @@ struct Pending {
     data: Vec<u8>,
     /// Where the last packet of video or audio ends. What is behind it waits for the next one, however reads were cut.
     media: usize,
-    /// If it begins with a random access point.
+    /// If its first packet of video or audio is a random access point.
     random_access: Option<u64>,
 }
 
@@ -272,7 +273,8 @@ impl Tables {
         } else if let Some(head) = Head::read(packet) {
             match role {
                 Role::Pat | Role::Pmt => self.table(role, &head, &packet[head.payload..], out),
-                Role::Absent => {
+                // The clock alone may go on without the pictures whose PID it is on.
+                Role::Absent if head.payload < PACKET => {
                     self.settle(None, out);
                     self.assign();
                     self.media(Role::Lead, &head, packet, out);
@@ -404,7 +406,9 @@ impl Tables {
     /// The role of a packet's stream now that it came: audio leads where video does not come.
     fn stand_in(&mut self, role: Role, head: &Head, payload: &[u8], out: &mut VecDeque<Segment>) -> Role {
         if role == Role::Lead {
-            self.alone = None;
+            if !payload.is_empty() {
+                self.alone = None;
+            }
         } else if role == Role::Media
             && head.starts
             && self.pictures.is_some()
@@ -423,14 +427,13 @@ impl Tables {
 
     /// Ends the search for what the candidate is; without a finding the multiplexer's mark counts.
     fn settle(&mut self, found: Option<Start>, out: &mut VecDeque<Segment>) {
-        let Some(Candidate { from, behind, marked, pts, .. }) = self.candidate.take() else { return };
+        let Some(Candidate { behind, marked, pts, .. }) = self.candidate.take() else { return };
         let found = found.unwrap_or(Start::Unknown);
         let random_access = found == Start::RandomAccess || (found == Start::Unknown && marked);
         let Some(pts) = pts.filter(|_| random_access) else { return };
         self.mark = Some(pts);
+        // What belongs to no picture or sound stays where it is: a clock that stands before a picture has counted before it.
         self.emit(behind, out);
-        // What belongs to no picture or sound goes behind the packet with which a player starts.
-        self.pending.data[..from - behind + PACKET].rotate_right(PACKET);
         self.pending.random_access = Some(pts);
     }
 

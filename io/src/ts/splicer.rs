@@ -136,8 +136,10 @@ impl Splicer {
     pub fn pass(&mut self, segment: Segment) -> Option<Chunk> {
         let random_access = segment.random_access.is_some();
         if let Some(times) = self.next {
-            let first = segment.data.first_chunk().filter(|_| random_access)?;
-            self.take_over(times, first);
+            if !random_access {
+                return None;
+            }
+            self.take_over(times, &segment);
         }
         let pts = segment.random_access.map_or(0, |pts| pts.wrapping_add(self.offset) & ((1 << 33) - 1));
         let known = |source: &Source| Arc::ptr_eq(&source.program, &segment.program);
@@ -165,14 +167,14 @@ impl Splicer {
         (!data.is_empty()).then(|| Chunk { data: self.blocks.keep(&data), random_access, pts })
     }
 
-    /// `first` is the packet with which the new source starts.
-    fn take_over(&mut self, times: Times, first: &[u8; PACKET]) {
+    /// `first` is the segment with which the new source starts.
+    fn take_over(&mut self, times: Times, first: &Segment) {
         self.next = None;
         self.source = None;
         self.mapped = (None, None);
         let ends = self.lanes.iter().filter_map(|lane| Some(pes::add(lane.last?, lane.frame as u64)));
         let end = ends.reduce(|end, other| if since(other, end) > 0 { other } else { end });
-        let start = Head::read(first).and_then(|head| pes_head(&first[head.payload..])?.dts);
+        let start = start(first);
         self.offset = match (times, end, start) {
             (Times::Continued, Some(end), Some(start)) => end.wrapping_sub(start),
             _ => 0,
@@ -363,6 +365,15 @@ impl Window {
         self.data.truncate(self.written);
         self.data
     }
+}
+
+/// When the first picture or sound of a segment is to be decoded.
+fn start(segment: &Segment) -> Option<u64> {
+    let is_media = |pid| segment.program.streams.iter().any(|stream| stream.pid == pid && stream.kind() != Kind::Data);
+    let (packets, _) = segment.data.as_chunks::<PACKET>();
+    let mut read = packets.iter().filter_map(|packet| Some((packet, Head::read(packet)?)));
+    let (packet, head) = read.find(|(_, head)| head.payload < PACKET && is_media(head.pid))?;
+    pes_head(&packet[head.payload..])?.dts
 }
 
 /// Our PIDs of the program's streams, by kind and order.

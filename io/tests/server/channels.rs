@@ -239,6 +239,29 @@ fn what_an_origin_answers_decides_what_it_is() {
 }
 
 #[test]
+fn what_an_ovt_origin_answers_decides_what_it_is() {
+    for (code, loss) in [
+        (401, Loss::Forbidden),
+        (403, Loss::Forbidden),
+        (404, Loss::NotFound),
+        (410, Loss::NotFound),
+        (500, Loss::Refused),
+        (508, Loss::Loop),
+    ] {
+        let mut desk = desk(&["ovt://origin.example/live/x"]);
+        let viewer = desk.watch();
+        let (link, _) = desk.link();
+        desk.link_opens(link);
+        let answer = format!(r#"{{"application":"describe","code":{code},"id":1,"message":"no"}}"#);
+        // Version 1, the last fragment of a response, then its sequence, time, session and length.
+        let head = [&[0x60, 20][..], &[0; 14], &(answer.len() as u16).to_be_bytes()].concat();
+        desk.link_says(link, [&head, answer.as_bytes()].concat());
+        assert_eq!(desk.losses(), [loss], "{code}");
+        assert!(desk.read(viewer).starts_with("HTTP/1.1 502 "));
+    }
+}
+
+#[test]
 fn an_origin_that_cannot_be_reached_is_lost_in_the_same_way() {
     for (error, loss) in [
         (ConnectError::Refused, Loss::Unreachable),

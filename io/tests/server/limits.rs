@@ -156,6 +156,10 @@ fn a_session_without_descriptors_is_not_begun() {
     let told = desk.ask(&post_request("", OFFER));
     assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("no-room"), "{told}");
     assert!(header(&told, "Retry-After").is_some());
+    assert!(told.contains("as many sessions") && !told.contains("files"), "{told}");
+    let why =
+        desk.notes.iter().find_map(|note| if let Note::RequestRefused { why, .. } = note { Some(why) } else { None });
+    assert!(why.is_some_and(|why| why.starts_with("2 sessions ")), "{:?}", desk.notes);
     assert_eq!((desk.finished.len(), desk.sessions.len()), (0, 2), "nobody is touched");
     desk.run_alive(&[first, second], 1_000);
     desk.media = MediaSide::Hangs;

@@ -81,7 +81,10 @@ fn sources(reader: &mut Reader<'_>, n: usize, name: &str) {
                 let right = String::from("name where it comes from; \"whip:ENDPOINT\" is what is published here");
                 Some((String::from("is this channel itself"), right))
             }
-            _ => None,
+            origin => origins[..place].iter().position(|other| other == origin).map(|first| {
+                let right = String::from("write each source once: it is tried again by itself");
+                (format!("is the same as `sources[{first}]`"), right)
+            }),
         };
         if let Some((wrong, right)) = fault {
             reader.conflict(&[&format!("{list}[{place}]"), &list], wrong, right);

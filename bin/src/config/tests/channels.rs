@@ -125,7 +125,9 @@ fn a_channel_has_1_to_32_sources() {
         ]
     );
     assert!(faults(&channel(&[]))[0].contains("key `channel[0].sources`: has 0 elements"));
-    parse(&channel(&["test:"; 32]), "f.toml").expect("the most");
+    let many: Vec<String> = (0..32).map(|n| format!("http://a.example/{n}.ts")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    parse(&channel(&many), "f.toml").expect("the most");
     assert!(faults(&channel(&["test:"; 33]))[0].contains("write a list of 1 to 32"));
 }
 
@@ -174,6 +176,14 @@ fn a_slot_that_is_a_source_exists() {
         source_fault("whip:stage")
             .contains("names an endpoint that is not there; endpoints of this configuration: live")
     );
+}
+
+#[test]
+fn a_channel_has_each_source_once() {
+    let twice = faults(&channel(&["http://a.example/x.ts", "test:", "http://a.example:80/x.ts"]));
+    let told = "f.toml:3: key `channel[0].sources[2]`: is the same as `sources[0]`; write each source once";
+    assert!(twice.len() == 1 && twice[0].starts_with(told), "{twice:?}");
+    parse(&channel(&["http://a.example/x.ts", "http://a.example/x.ts?backup"]), "f.toml").expect("two sources");
 }
 
 #[test]
@@ -244,8 +254,11 @@ fn files_are_read_when_the_program_starts() {
         fs::write(&config, channel(&urls.iter().map(String::as_str).collect::<Vec<_>>())).expect("written");
         load(Some(&config), [])
     };
-    let settings = load_with(&[&good, &good]).expect("reads");
-    assert_eq!(settings.clips.keys().collect::<Vec<_>>(), [&format!("file://{}", good.display())]);
+    let url = format!("file://{}", good.display());
+    let one = channel(&[&url]);
+    fs::write(&config, one.clone() + &one.replace("news", "more")).expect("written");
+    let settings = load(Some(&config), []).expect("reads");
+    assert_eq!(settings.clips.keys().collect::<Vec<_>>(), [&url], "once for both channels");
     let refused = |path: &Path| load_with(&[&good, path]).expect_err("refused").to_string();
     let key = "f.toml:3: key `channel[0].sources[1]`: ";
     let wrong = refused(&bad);

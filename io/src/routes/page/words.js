@@ -31,6 +31,7 @@ const REASONS = {
   "holder-negotiating": "Somebody else is just connecting here. You go on air if they do not.",
   "holder-without-audio": "Somebody else is on air here without sound, so their silence proves nothing. You go on air as soon as they stop.",
   "takeover-timeout": "The server could not make out in time whether the last publisher is gone.",
+  "no-room": "As many publishers are coming and going as the server takes at once.",
   "too-many-waiting": "Too many publishers are waiting for this slot already.",
   ended: "The server ended this session before it began.",
   draining: "The server is shutting down and takes nobody new. You go on air when it is back.",

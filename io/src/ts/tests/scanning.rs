@@ -131,7 +131,7 @@ fn tables_alone_are_no_media() {
 }
 
 #[test]
-fn what_is_no_media_goes_with_the_next_that_is_and_never_before_a_start() {
+fn what_is_no_media_goes_with_the_next_that_is() {
     let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, CUE)]);
     source.play(0, 1);
     let mut scanner = Scanner::default();
@@ -143,7 +143,45 @@ fn what_is_no_media_goes_with_the_next_that_is_and_never_before_a_start() {
     let out = scan_with(&mut scanner, &source.take(), 188).unwrap();
     assert_eq!(out[0].random_access, Some(80 * 90));
     let pids: Vec<_> = Packets::of(&joined(&out).0).0.iter().map(|packet| packet.head.pid).collect();
-    assert_eq!(pids, [V, CUE, V, V]);
+    assert_eq!(pids, [CUE, V, V, V]);
+}
+
+#[test]
+fn nothing_changes_its_place() {
+    let mut source = Source::new(&[(H264, V), (AAC, A), (0x86, CUE)]);
+    for frame in 0..30 {
+        let ms = frame * 40;
+        source.tables();
+        source.unit(A, ms, &[0xff, 0xf1]);
+        source.write(CUE, Adaptation::default(), &psi::section(0xfc, 1, 0, &[1; 300]), &[]);
+        source.tick(ms - 30);
+        source.write(0x1fff, Adaptation::default(), &[0xff; 184], &[]);
+        let mut alone = Vec::new();
+        source.pid(A).write_adaptation(Adaptation { discontinuity: true, ..Adaptation::default() }, &mut alone);
+        source.out.extend(alone);
+        source.tick(ms - 10);
+        source.unit(V, ms, if frame % 3 == 0 { IDR } else { INTER });
+    }
+    let data = source.take();
+    let all = Packets::of(&data).0.into_iter();
+    let ours: Vec<u8> =
+        all.filter(|packet| [V, A, CUE].contains(&packet.head.pid)).flat_map(|packet| packet.raw).collect();
+    for cut in [77, PACKET, 1316, 1 << 20] {
+        let out = scan_with(&mut Scanner::default(), &data, cut).unwrap();
+        assert_eq!(starts(&out).len(), 10);
+        assert!(joined(&out).0 == ours, "in pieces of {cut}");
+    }
+}
+
+#[test]
+fn a_clock_alone_is_no_picture() {
+    let mut source = source();
+    source.tables();
+    for frame in 0..250 {
+        source.unit(A, frame * 20, &[0xff, 0xf1]);
+        source.tick(frame * 20 + 10);
+    }
+    assert_eq!(starts(&scan(&source.out)), [3000, 3400, 3800, 4200, 4600].map(|ms| ms * 90));
 }
 
 #[test]

@@ -76,6 +76,14 @@ impl Source {
         self.write(pid, adaptation, &head, &body);
     }
 
+    /// The clock alone, as multiplexers of constant rate send it between frames.
+    pub fn tick(&mut self, ms: i64) {
+        let mut out = std::mem::take(&mut self.out);
+        let adaptation = Adaptation { pcr: Some((ms - 100) * MS), ..Adaptation::default() };
+        self.pid(self.clock).write_adaptation(adaptation, &mut out);
+        self.out = out;
+    }
+
     /// Video and audio from `from` ms on, a key frame first and each ten frames of 40 ms.
     pub fn play(&mut self, from: i64, frames: i64) {
         let (video, audio) = (self.streams[0].1, self.streams[1].1);
@@ -118,9 +126,8 @@ fn check(segment: &Segment) {
         !packet.payload.is_empty() && stream.is_some_and(|stream| stream.kind() != crate::ts::Kind::Data)
     };
     assert!(packets.0.iter().any(|packet| is_media(&packet)), "a segment shows that there is media");
-    let first = &packets.0[0];
     if segment.random_access.is_some() {
-        assert!(first.head.starts && is_media(&first));
+        assert!(packets.0.iter().find(is_media).is_some_and(|first| first.head.starts));
     }
 }
 

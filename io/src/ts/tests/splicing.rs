@@ -116,6 +116,35 @@ fn a_switch_goes_on_in_counters_and_pids_and_marks_the_clock_once() {
 }
 
 #[test]
+fn a_clock_that_stands_before_key_frames_stays_there_and_is_marked_where_it_is_the_first() {
+    let ticking = |mut source: Source, from: i64| {
+        for group in 0..4 {
+            let ms = from + group * 400;
+            source.tick(ms - 20);
+            source.play(ms, 10);
+        }
+        scan(&source.take())
+    };
+    let mut splicer = Splicer::new();
+    let mut chunks = pass(&mut splicer, ticking(source(), 1000));
+    splicer.begin(Times::Continued);
+    chunks.extend(pass(&mut splicer, ticking(other(), 5000)));
+    splicer.begin(Times::Kept);
+    chunks.extend(pass(&mut splicer, ticking(source(), 9000)));
+    let packets = Packets::of_chunks(&chunks);
+    assert_eq!(packets.gaps(), []);
+    let clocks: Vec<_> = packets.0.iter().filter_map(|packet| packet.head.pcr).collect();
+    assert!(clocks.windows(2).all(|pair| pair[0] < pair[1]), "{clocks:?}");
+    // The first tick came before the program was known.
+    assert_eq!(clocks.len(), 3 * 43);
+    let marked = packets.0.iter().filter(|packet| packet.head.discontinuity).filter_map(|packet| packet.head.pcr);
+    assert_eq!(marked.collect::<Vec<_>>(), [8900 * 90]);
+    let times: Vec<_> = heads(&packets, VIDEO).iter().filter_map(|head| head.pts).collect();
+    let goes_on = (0..80).map(|frame| 1000 + frame * 40).chain((0..40).map(|frame| 9000 + frame * 40));
+    assert_eq!(times, goes_on.map(|ms| ms * 90).collect::<Vec<_>>());
+}
+
+#[test]
 fn nothing_of_half_a_pes_packet_meets_the_other_source() {
     let mut splicer = Splicer::new();
     let mut first = played(source(), 1000, 13);
