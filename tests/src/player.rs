@@ -47,8 +47,8 @@ impl Program {
             }
             Program::Mpv => {
                 command = prepared::tool("mpv");
-                command.args(["--no-config", "--vo=null", "--ao=null", "--msg-level=all=warn", "--no-input-terminal"]);
-                command.args(["--term-status-msg=at ${=time-pos}", url]);
+                command.args(["--no-config", "--vo=null", "--ao=null", "--msg-level=all=warn,cplayer=v"]);
+                command.args(["--no-input-terminal", url]);
             }
             Program::Vlc => {
                 command = vlc();
@@ -78,7 +78,7 @@ impl Program {
             Program::Ffmpeg => {
                 text.strip_prefix("frame=").and_then(|frames| frames.trim().parse::<u32>().ok()) > Some(10)
             }
-            Program::Mpv => text.rsplit("at ").next().and_then(|at| at.parse::<f64>().ok()).is_some(),
+            Program::Mpv => text.contains("playback restart complete"),
             Program::Vlc => text.ends_with("Received first picture"),
             Program::GStreamer => text.contains("last-message = chain"),
             Program::Curl => text.contains("HTTP/1.1 200 "),

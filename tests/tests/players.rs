@@ -107,7 +107,7 @@ fn every_player_of_a_stream_is_counted_once_and_its_place_is_free_when_it_is_kil
 #[test]
 fn every_player_of_hls_is_counted_once() {
     let _turn = turn();
-    let house = House::open("[live.hls]\nviewer_timeout = \"6s\"");
+    let house = House::open("[live.hls]\nsegment = \"1s\"\nviewer_timeout = \"6s\"");
     let addresses = house.addresses("zoe", "m3u8");
     let mut browser = Browser::start();
     browser.open_page("hls_js.html");
@@ -222,8 +222,11 @@ fn v19_vlc_has_four_answers_and_one_decision() {
     let mut refused = Program::Vlc.play(&addresses[1]);
     refused.wait(PATIENCE);
     let lines = refused.lines();
-    let answers = lines.iter().filter(|line| line.text.contains("HTTP/1.1 503")).count();
-    assert_eq!(answers, 4, "{}", refused.log());
+    let asked = lines.iter().filter(|line| line.text.starts_with("GET /live/anna/")).count();
+    // Its two modules for HTTP say it differently.
+    let answers =
+        lines.iter().filter(|line| line.text.starts_with("HTTP/1.1 503") || line.text.ends_with("answer code 503"));
+    assert_eq!((asked, answers.count()), (4, 4), "{}", refused.log());
     assert_eq!(house.said("was refused"), 1, "{}", house.edge.log());
     assert_eq!(
         (house.counted("anna"), house.origins[1].opens().len()),
@@ -277,17 +280,17 @@ fn clients_of_other_people_read_list_guide_and_api() {
     for serializer in ["none", "standardized", "camelcase", "jsonapi"] {
         let own = &read[serializer];
         let channels = own["channels"].as_array().or(own["channels"]["data"].as_array()).expect("a list");
-        assert_eq!(channels.len(), 2, "{serializer}: {own}");
-        assert_eq!(own["each"], serde_json::json!([own["channels"]]), "{serializer}: one category has all");
+        let each = own["each"].as_array().expect("a list of lists").iter();
+        let each: Vec<&Value> =
+            each.flat_map(|list| list.as_array().or(list["data"].as_array()).expect("a list")).collect();
+        assert_eq!((channels.len(), channels.iter().collect()), (3, each), "{serializer}: categories have all of it");
         assert_eq!(own["nothing"], serde_json::json!([0, 0, 0, 0]), "{serializer}");
         assert_eq!(own["missing"], serde_json::json!(["Movie Not Found", "Show Not Found"]), "{serializer}");
     }
-    for (output, urls) in [
-        ("ts", api["channels"].as_array().expect("a list").iter().map(|channel| channel["url"].clone()).collect()),
-        ("m3u8", read["hls"].as_array().expect("a list").clone()),
-    ] as [(&str, Vec<Value>); 2]
+    for (output, urls) in
+        [("ts", [0, 1].map(|index| &api["channels"][index]["url"])), ("m3u8", [0, 1].map(|index| &read["hls"][index]))]
     {
-        assert_eq!(Value::from(urls), Value::from(house.addresses(user, output).to_vec()));
+        assert_eq!(urls.map(|url| url.as_str().unwrap_or_default().to_owned()), house.addresses(user, output));
     }
     let [one, two] = house.addresses(user, "ts");
     let channels = &read["playlist"]["channels"];
@@ -302,7 +305,7 @@ fn clients_of_other_people_read_list_guide_and_api() {
         assert_eq!(read["guide"]["channels"][index]["id"], name, "{}", read["guide"]);
         assert_eq!(api["channels"][index]["epg_channel_id"], name);
     }
-    assert!(channels[2].is_null() && read["guide"]["channels"][2].is_null(), "{read}");
+    assert!(channels[3].is_null() && read["guide"]["channels"][3].is_null(), "three streams: {read}");
     // That one takes what is not XML, too.
     let guide = house.edge.get(&format!("/xmltv.php?username={user}&password={password}"));
     let mut expat = Command::new(prepared::python());

@@ -100,7 +100,6 @@ fn categories(call: &Call<'_>) -> Value {
 
 fn streams(call: &Call<'_>, category: Option<u32>) -> Value {
     let streams = call.server.catalog().streams().iter();
-    let wanted = streams.filter(|stream| category.is_none_or(|category| stream.group.id() == category));
     let record = |(index, stream): (usize, &Stream)| {
         json!({
             "num": index + 1,
@@ -119,7 +118,9 @@ fn streams(call: &Call<'_>, category: Option<u32>) -> Value {
             "tv_archive_duration": 0,
         })
     };
-    wanted.enumerate().map(record).collect()
+    // Its number is the same in whichever category it is looked for.
+    let wanted = |stream: &Stream| category.is_none_or(|category| stream.group.id() == category);
+    streams.enumerate().filter(|(_, stream)| wanted(stream)).map(record).collect()
 }
 
 /// A stream as `/live/{name}/{password}/{file}` and `/{name}/{password}/{file}` name it: `12`, `12.ts`, `12.m3u8`.
