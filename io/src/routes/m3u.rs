@@ -35,7 +35,8 @@ fn answer(call: &Call<'_>, request: &Request, login: Option<(String, String)>) -
             (None, false) => writeln!(list, "{base}/live/{}.ts", stream.path),
         };
     }
-    text("audio/x-mpegurl; charset=utf-8", list)
+    // Without a charset: mpv takes a list for one by these very words.
+    text("audio/x-mpegurl", list)
 }
 
 /// Nothing in it ends the attribute, or the line.

@@ -92,7 +92,7 @@ fn the_list_has_an_address_for_every_stream_that_plays() {
     let mut desk = simple();
     publish(&mut desk);
     let list = desk.ask(&get("/get.php?username=ben&password=ben-secret&type=m3u_plus"));
-    assert_eq!(header(&list, "Content-Type").as_deref(), Some("audio/x-mpegurl; charset=utf-8"));
+    assert_eq!(header(&list, "Content-Type").as_deref(), Some("audio/x-mpegurl"));
     let guide = "http://edge.example:8080/xmltv.php?username=ben&password=ben-secret";
     let head = format!("#EXTM3U url-tvg=\"{guide}\" x-tvg-url=\"{guide}\"\n");
     let first = "#EXTINF:-1 tvg-id=\"live\" tvg-name=\"live\" group-title=\"Live\",live\n";
