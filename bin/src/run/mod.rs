@@ -89,13 +89,12 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         false => Trust::with_authorities(&settings.authorities).map_err(Stopped::Authorities)?,
     };
     let mut listening = Vec::new();
-    let unanswered = settings.http.limits.write_timeout;
     for address in &settings.http.listen {
-        listening.push(kernel.listen(*address, unanswered).map_err(|error| Stopped::Listen(*address, error))?);
+        listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
     }
     let mut doors = vec![Door::Http(secured); listening.len()];
     for address in &settings.ovt.listen {
-        let bound = kernel.listen(*address, unanswered).map_err(|error| Stopped::Listen(*address, error))?;
+        let bound = kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?;
         info!("edges are served over OVT on {bound}");
         doors.push(Door::Ovt);
     }

@@ -85,13 +85,11 @@ impl Kernel {
         self.waker.clone()
     }
 
-    /// Listens on an address; returns the address with the port that was given. Listeners are counted from 0. A connection is
-    /// over when its peer acknowledges nothing of what it was sent for `unanswered`, in whole milliseconds: without that a player
-    /// whose link is gone keeps its place until the kernel's buffer is full, and then as long again.
+    /// Listens on an address; returns the address with the port that was given. Listeners are counted from 0.
     ///
     /// # Errors
     /// When the address is taken, not ours, or not allowed.
-    pub fn listen(&mut self, address: SocketAddr, unanswered: Duration) -> io::Result<SocketAddr> {
+    pub fn listen(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         if self.listeners.len() >= LISTENERS {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -101,8 +99,6 @@ impl Kernel {
         let listener = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         listener.set_reuse_address(true)?;
         listener.set_nonblocking(true)?;
-        // What it accepts has that from it (RFC 5482; tcp(7), TCP_USER_TIMEOUT).
-        listener.set_tcp_user_timeout(Some(unanswered))?;
         listener.bind(&address.into())?;
         listener.listen(BACKLOG)?;
         let listener = std::net::TcpListener::from(listener);

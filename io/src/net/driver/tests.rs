@@ -515,7 +515,7 @@ fn on_loopback(tls: Option<Arc<ServerConfig>>, clients: impl FnOnce(SocketAddr))
     let stopped = stop.clone();
     let thread = thread::spawn(move || {
         let mut kernel = Kernel::new(Clock::start()).unwrap();
-        let address = kernel.listen((Ipv4Addr::LOCALHOST, 0).into(), Duration::from_secs(30)).unwrap();
+        let address = kernel.listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
         said.send((address, kernel.waker())).unwrap();
         let server = Server::new(Config::default(), Settings::default(), Box::new(|| [7; 16]));
         let media = Rc::<RefCell<Studio>>::default();

@@ -138,11 +138,16 @@ mod tests {
     #[test]
     fn every_reason_of_the_core_to_refuse_a_publisher_has_words() {
         let words = text("/page/words.js");
-        // Viewers alone meet the first three; the others come with 422 and 404, which have words of their own.
+        // Viewers alone meet the first eight; the others come with 422 and 404, which have words of their own.
         let elsewhere = [
             RefuseReason::TooManyViewers,
             RefuseReason::StartTimeout,
             RefuseReason::NoSource,
+            RefuseReason::UserLimit,
+            RefuseReason::Suppressed,
+            RefuseReason::AccountExpired,
+            RefuseReason::Kicked,
+            RefuseReason::Busy,
             RefuseReason::NegotiationFailed,
             RefuseReason::NotFound,
         ];
