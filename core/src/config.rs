@@ -192,6 +192,8 @@ pub struct Live {
     /// A viewer starts at the newest random access point if it is not older than this; else a key frame is asked for
     /// and awaited this long before the old one has to do.
     pub fresh: Duration,
+    /// A viewer whose socket takes nothing of what there is for it is ended when it is looked at again after this long.
+    pub progress_timeout: Duration,
     /// How many viewers one feed may have.
     pub viewers: usize,
     /// How it is cut for viewers that poll.
@@ -206,6 +208,7 @@ impl Default for Live {
             flush_interval: Duration::from_millis(20),
             key_frame_interval: Duration::from_secs(1),
             fresh: Duration::from_secs(2),
+            progress_timeout: Duration::from_secs(30),
             viewers: 10_000,
             hls: Hls::default(),
         }

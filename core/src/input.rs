@@ -491,6 +491,8 @@ pub enum ViewerEnd {
     Kicked,
     /// Its user plays as much as it may, and no place became free in time.
     Limit,
+    /// Its socket took nothing for `progress_timeout`.
+    Stuck,
 }
 
 impl ViewerEnd {
@@ -506,11 +508,12 @@ impl ViewerEnd {
             ViewerEnd::Evicted => "evicted",
             ViewerEnd::Kicked => "kicked",
             ViewerEnd::Limit => "user-limit",
+            ViewerEnd::Stuck => "stuck",
         }
     }
 
     /// Every reason.
-    pub const ALL: [ViewerEnd; 9] = [
+    pub const ALL: [ViewerEnd; 10] = [
         ViewerEnd::Left,
         ViewerEnd::Slow,
         ViewerEnd::Idle,
@@ -520,6 +523,7 @@ impl ViewerEnd {
         ViewerEnd::Evicted,
         ViewerEnd::Kicked,
         ViewerEnd::Limit,
+        ViewerEnd::Stuck,
     ];
 }
 

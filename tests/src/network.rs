@@ -124,7 +124,8 @@ pub struct Apart {
 impl Apart {
     /// The address inside.
     pub const INSIDE: Ipv4Addr = Ipv4Addr::new(10, 214, 9, 2);
-    const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 214, 9, 1);
+    /// That of the link outside.
+    pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(10, 214, 9, 1);
 
     /// Makes the namespace, with its link up.
     ///

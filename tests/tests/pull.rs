@@ -280,3 +280,28 @@ fn an_origin_of_ffmpegs_own_is_pulled() {
     viewer.gets(100_000, PATIENCE);
     decodes(&viewer, 10);
 }
+
+/// P11, with media: a player whose network is gone is no viewer for long, however little there is to send to it.
+#[test]
+fn p11_a_player_whose_network_is_gone_is_ended() {
+    let _turn = turn();
+    let apart = Apart::new();
+    let edge = Edge::start(&format!(
+        "[http]\nlisten = [\"127.0.0.1:0\", \"{}:8071\"]\n[http.limits]\nwrite_timeout = \"2s\"\n\
+         [[channel]]\nname = \"news\"\nsources = [\"test:\"]\nidle_timeout = \"2s\"\n",
+        Apart::OUTSIDE
+    ));
+    let mut player = apart.inside(Path::new("curl"));
+    let url = format!("http://{}:8071/live/news.ts", Apart::OUTSIDE);
+    let mut player = player.args(["--silent", "--output", "/dev/null", &url]).spawn().expect("curl is there");
+    let viewers = || edge.channel("news")["viewers"].as_u64();
+    eventually("a viewer", PATIENCE, || (viewers() == Some(1)).then_some(()));
+    std::thread::sleep(2 * SECOND);
+    apart.packets(Link::Down);
+    let lost = Instant::now();
+    eventually("its end", PATIENCE, || (viewers() == Some(0)).then_some(()));
+    assert!(lost.elapsed() >= SECOND, "a short gap is none");
+    eventually("nothing is left", PATIENCE, || (edge.channel("news")["state"] == "off").then_some(()));
+    println!("a player whose network is gone is ended after {} ms", ms(lost.elapsed()));
+    player.kill().and_then(|()| player.wait()).expect("it ends");
+}

@@ -290,6 +290,8 @@ keys! {
         |s, _| &mut s.core.live.key_frame_interval, Span(ms(100), HOUR);
     "live.fresh", "A viewer starts at a key frame not older than this, else a new one is asked for.",
         |s, _| &mut s.core.live.fresh, Span(ms(0), HOUR);
+    "live.progress_timeout", "A viewer whose player takes nothing of what there is for it is ended after this, or at most twice this.",
+        |s, _| &mut s.core.live.progress_timeout, Span(ms(1000), DAY);
     "live.viewers", "Viewers of one feed.",
         |s, _| &mut s.core.live.viewers, Count(1, 1_000_000);
 

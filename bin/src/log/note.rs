@@ -253,6 +253,10 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
             Level::INFO,
             "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
         ),
+        ViewerEnd::Stuck => (
+            Level::INFO,
+            "was ended: its player took nothing for `live.progress_timeout`; it is gone without a word, or paused",
+        ),
         ViewerEnd::Idle => (Level::INFO, "was ended: nothing came into the stream for `live.idle`"),
         ViewerEnd::Ended => {
             (Level::INFO, "was ended: the origin ended the stream and did not begin again within `end_grace`")

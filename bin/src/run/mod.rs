@@ -78,6 +78,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let files = descriptors::raise();
     let (clock, started) = (Clock::start(), SystemTime::now());
     let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
+    kernel.set_patience(settings.http.limits.write_timeout);
     kernel.handle_signals().map_err(Stopped::Kernel)?;
     let waker = kernel.waker();
     // The only way for a wake-up to fail is a full pipe, which wakes all the same.

@@ -13,6 +13,8 @@ mod polls_tests;
 mod ring;
 mod segments;
 #[cfg(test)]
+mod segments_tests;
+#[cfg(test)]
 mod tests;
 
 use alloc::boxed::Box;
@@ -107,6 +109,8 @@ struct Viewer {
     joined: Time,
     sent: u64,
     place: Place,
+    /// Where its cursor stood when it was last looked at with something unsent, and since when it has stood there.
+    stands: Option<(u64, Time)>,
     armed: Time,
 }
 
@@ -291,14 +295,15 @@ impl Feeds {
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
         let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
         let place = Place::Waiting { until };
-        let viewer = self.viewers.insert(Viewer { feed: id, joined: now, sent: 0, place, armed: Time::NEVER });
+        let (sent, stands, armed) = (0, None, Time::NEVER);
+        let viewer = self.viewers.insert(Viewer { feed: id, joined: now, sent, place, stands, armed });
         let audience = feed.audience.get_or_insert_with(Box::default);
         audience.waiting.insert(viewer);
         if let Some(row) = self.viewers.get_mut(viewer) {
             if let Some(point) = fresh {
                 audience.start(viewer, row, point.at);
             }
-            let wake = if fresh.is_some() { idle } else { idle.min(until) };
+            let wake = if fresh.is_some() { idle.min(now + self.settings.progress_timeout) } else { idle.min(until) };
             self.timers.set(Wake::Viewer(viewer), &mut row.armed, wake);
         }
         out.push_back(Output::Joined { request, viewer });
@@ -479,6 +484,20 @@ impl Feeds {
             return;
         }
         let mut next = idle;
+        if let Place::Started { cursor, .. } = viewer.place {
+            // A cursor is looked at, not watched: what is sent costs nothing for this.
+            let since = match viewer.stands {
+                Some((at, since)) if at == cursor => since,
+                _ => now,
+            };
+            let until = since + self.settings.progress_timeout;
+            viewer.stands = (cursor < feed.ring.head()).then_some((cursor, since));
+            if viewer.stands.is_some() && until <= now {
+                self.end(now, id, ViewerEnd::Stuck, out);
+                return;
+            }
+            next = next.min(until);
+        }
         if let Place::Polling(poll) = &viewer.place {
             let until = poll.asked + self.settings.hls.timeout();
             if until <= now {

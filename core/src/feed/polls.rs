@@ -217,7 +217,7 @@ impl Feeds {
             ViewerEnd::Ended | ViewerEnd::NoSource => RefuseReason::NoSource,
             ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
             ViewerEnd::Kicked => RefuseReason::Kicked,
-            ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Idle => RefuseReason::StartTimeout,
+            ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Stuck | ViewerEnd::Idle => RefuseReason::StartTimeout,
         };
         let held: Vec<_> = self.holds.of(viewer.feed).filter(|(_, own)| *own == id).collect();
         for (request, _) in held {
@@ -243,7 +243,6 @@ impl Feeds {
         let Some(audience) = &mut feed.audience else { return };
         let later = now + settings.segment();
         let at = match feed.segments.began() {
-            _ if audience.polling.is_empty() => Time::NEVER,
             Some(began) => [began + settings.segment(), began + settings.longest()]
                 .into_iter()
                 .find(|at| *at > now)

@@ -9,41 +9,41 @@ use super::*;
 use crate::config::Hls;
 use crate::id::Id;
 
-const WRAP: u64 = 1 << 33;
-const A: Writer = Writer::Session(Id::from_parts(0, 0));
-const B: Writer = Writer::Session(Id::from_parts(1, 0));
+pub(super) const WRAP: u64 = 1 << 33;
+pub(super) const A: Writer = Writer::Session(Id::from_parts(0, 0));
+pub(super) const B: Writer = Writer::Session(Id::from_parts(1, 0));
 
-fn at(ms: u64) -> Time {
+pub(super) fn at(ms: u64) -> Time {
     Time::from_micros(ms * 1000)
 }
 
-fn ms(ms: u64) -> Duration {
+pub(super) fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn settings() -> Live {
+pub(super) fn settings() -> Live {
     let hls = Hls { segment: ms(2000), window: 3, viewer_timeout: None };
     Live { buffer: 1 << 20, viewers: 4, idle: ms(60_000), hls, ..Live::default() }
 }
 
 /// One feed, driven by hand. Media comes in units of 8 bytes.
-struct Stage {
-    feeds: Feeds,
-    feed: FeedId,
-    out: VecDeque<Output>,
-    requests: u64,
-    writer: Writer,
+pub(super) struct Stage {
+    pub feeds: Feeds,
+    pub feed: FeedId,
+    pub out: VecDeque<Output>,
+    pub requests: u64,
+    pub writer: Writer,
 }
 
 impl Stage {
-    fn new(settings: Live) -> Self {
+    pub fn new(settings: Live) -> Self {
         let mut feeds = Feeds::new(settings);
         let feed = feeds.open();
         feeds.assign(feed, Some(A));
         Stage { feeds, feed, out: VecDeque::new(), requests: 0, writer: A }
     }
 
-    fn push(&mut self, now: u64, random_access: Option<u64>) {
+    pub fn push(&mut self, now: u64, random_access: Option<u64>) {
         self.tick(now);
         let offset = self.feeds.status(at(now), self.feed).unwrap().bytes_in;
         let data = Bytes::copy_from_slice(&offset.to_be_bytes());
@@ -52,7 +52,7 @@ impl Stage {
 
     /// A random access point every `gop` ms, and one unit between two, from `from` until before `to`; the stream's time is `shift`
     /// ms ahead of ours.
-    fn media(&mut self, from: u64, to: u64, gop: u64, shift: u64) {
+    pub fn media(&mut self, from: u64, to: u64, gop: u64, shift: u64) {
         let mut now = from;
         while now < to {
             self.push(now, Some((now + shift) * 90 % WRAP));
@@ -61,24 +61,24 @@ impl Stage {
         }
     }
 
-    fn switch(&mut self, writer: Writer) {
+    pub fn switch(&mut self, writer: Writer) {
         self.writer = writer;
         self.feeds.assign(self.feed, Some(writer));
     }
 
-    fn tick(&mut self, now: u64) {
+    pub fn tick(&mut self, now: u64) {
         while let Some(due) = self.feeds.deadline().filter(|due| *due <= at(now)) {
             self.feeds.tick(due, &mut self.out);
         }
     }
 
-    fn request(&mut self) -> RequestId {
+    pub fn request(&mut self) -> RequestId {
         self.requests += 1;
         RequestId(self.requests)
     }
 
     /// Somebody who polls, and is known by `name`.
-    fn poll(&mut self, now: u64, name: u8) -> ViewerId {
+    pub fn poll(&mut self, now: u64, name: u8) -> ViewerId {
         self.tick(now);
         let request = self.request();
         self.feeds.join(at(now), request, self.feed, &mut self.out);
@@ -91,7 +91,7 @@ impl Stage {
     }
 
     /// Asks for the playlist; whether it is there at once.
-    fn ask(&mut self, now: u64, viewer: ViewerId) -> bool {
+    pub fn ask(&mut self, now: u64, viewer: ViewerId) -> bool {
         self.tick(now);
         let request = self.request();
         self.feeds.ask_playlist(at(now), request, viewer, &mut self.out);
@@ -99,23 +99,23 @@ impl Stage {
         self.out.pop_back_if(|output| *output == answer).is_some()
     }
 
-    fn list(&self, viewer: ViewerId) -> Vec<Segment> {
+    pub fn list(&self, viewer: ViewerId) -> Vec<Segment> {
         self.feeds.playlist(viewer).map(|(_, playlist)| playlist.segments.collect()).unwrap_or_default()
     }
 
     /// Number, milliseconds, and whether it is discontinuous.
-    fn rows(&self, viewer: ViewerId) -> Vec<(u64, u64, bool)> {
+    pub fn rows(&self, viewer: ViewerId) -> Vec<(u64, u64, bool)> {
         let row = |segment: Segment| {
             (segment.sequence, segment.duration.as_micros().div_ceil(1000) as u64, segment.discontinuity)
         };
         self.list(viewer).into_iter().map(row).collect()
     }
 
-    fn outputs(&mut self) -> Vec<Output> {
+    pub fn outputs(&mut self) -> Vec<Output> {
         self.out.drain(..).collect()
     }
 
-    fn viewers(&self) -> usize {
+    pub fn viewers(&self) -> usize {
         self.feeds.viewers_of(self.feed)
     }
 }

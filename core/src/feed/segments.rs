@@ -160,7 +160,6 @@ impl Segments {
         self.closed.clear();
         self.broken = self.broken || self.open.is_some() || self.next > 0;
         self.drop_open();
-        self.floor = self.next;
     }
 
     /// When the segment that is coming in began to.
@@ -243,7 +242,7 @@ impl Segments {
 impl Open {
     /// How long it plays if the random access point at `pts` ends it and its times go on there; `None` if they don't.
     fn rest(&self, pts: u64, arrived: Duration, settings: &Hls) -> Option<Duration> {
-        let length = forward(self.pts, pts)?;
+        let length = forward(self.pts, pts);
         let fits = |rest: &Duration| !rest.is_zero() && *rest <= settings.longest();
         let rest = length.checked_sub(self.given).filter(fits);
         match self.begins {
@@ -267,8 +266,8 @@ pub(super) enum Flow {
     Pauses,
 }
 
-/// How far `to` lies behind `from` on a clock that wraps; `None` if it lies before it.
-fn forward(from: u64, to: u64) -> Option<Duration> {
+/// How far `to` lies behind `from` on a clock that wraps; hours, if it lies before it.
+fn forward(from: u64, to: u64) -> Duration {
     let ticks = to.wrapping_sub(from) % WRAP;
-    (ticks < WRAP / 2).then(|| Duration::from_micros(ticks * 100 / 9))
+    Duration::from_micros(ticks * 100 / 9)
 }

@@ -646,3 +646,31 @@ fn only_who_may_write_writes() {
     stage.feeds.push(at(0), stage.feed, chunk(other), &mut stage.out);
     assert_eq!((bytes_in(&stage), stage.feeds.ignored()), (3, 3));
 }
+
+#[test]
+fn a_viewer_that_takes_nothing_ends_though_it_is_not_far_behind() {
+    let live = Live { progress_timeout: ms(300), idle: ms(60_000), buffer: 1 << 20, ..settings() };
+    for takes in [false, true] {
+        let mut stage = Stage::new(live.clone());
+        stage.write(at(0), Bytes::from_static(b"k"), Some(0));
+        let (viewer, _) = stage.join(at(0));
+        // It is up to date while nothing comes, for as long as that takes.
+        stage.feeds.sent(viewer, 1);
+        for now in 1..20 {
+            stage.feeds.tick(at(now * 100), &mut stage.out);
+        }
+        for now in 20..40 {
+            stage.push(at(now * 100), "m");
+            if takes && now % 2 == 0 {
+                stage.feeds.sent(viewer, 1);
+            }
+            stage.feeds.tick(at(now * 100), &mut stage.out);
+        }
+        let ends: Vec<&Output> = stage.out.iter().filter(|output| matches!(output, Output::ViewerEnd { .. })).collect();
+        if takes {
+            assert!(ends.is_empty(), "slow, but it takes something");
+        } else {
+            assert_eq!(ends, [&Output::ViewerEnd { viewer, reason: ViewerEnd::Stuck }]);
+        }
+    }
+}

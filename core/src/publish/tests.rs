@@ -116,6 +116,15 @@ impl Stage {
         Stage::new(Endpoint::default())
     }
 
+    /// One slot, whose holder has died after so many ms.
+    fn dead_holder(dies: u64) -> (Self, SessionId) {
+        let mut stage = Stage::one_slot();
+        let holder = stage.publish(AUDIO_VIDEO);
+        stage.run(dies);
+        stage.kill(holder);
+        (stage, holder)
+    }
+
     fn slots(slots: u32) -> Self {
         Stage::new(Endpoint { slots, ..Endpoint::default() })
     }
@@ -202,10 +211,7 @@ impl Stage {
 
 #[test]
 fn w1_a_dead_publisher_is_displaced_after_dead_after() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(10_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(10_000);
     let b = stage.post();
     stage.run(20_000);
     let Some(Fate::Accepted(b, at)) = stage.fate(b) else { panic!("{:?}", stage.fate(b)) };
@@ -230,10 +236,7 @@ fn w2_a_publisher_that_died_a_moment_ago_is_neither_live_nor_dead() {
 
 #[test]
 fn a_publisher_dead_for_long_is_displaced_at_the_first_look() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(10_000);
-    stage.kill(a);
+    let (mut stage, _) = Stage::dead_holder(10_000);
     stage.run(15_000);
     let b = stage.post();
     assert_eq!(stage.fate(b).map(|fate| matches!(fate, Fate::Accepted(_, 15_000))), Some(true));
@@ -302,10 +305,7 @@ fn w6_a_dead_publisher_is_found_behind_a_quiet_video_only_one() {
 
 #[test]
 fn w7_a_late_delete_of_a_displaced_session_touches_nobody() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(1_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(1_000);
     stage.run(4_000);
     let b = stage.publish(AUDIO_VIDEO);
     let stale = stage.edge.publish().stale();
@@ -350,10 +350,7 @@ fn w11_of_posts_in_one_moment_as_many_win_as_slots_came_free() {
 
 #[test]
 fn w12_a_client_that_hangs_up_leaves_nothing() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(5_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(5_000);
     let b = stage.post();
     stage.run(5_500);
     stage.input(Input::Hangup { request: b });
@@ -404,10 +401,7 @@ fn w16_pauses_shorter_than_the_watchdog_are_nobodys_business() {
 
 #[test]
 fn the_watchdog_fires_at_its_time() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(4_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(4_000);
     stage.run(13_999);
     assert_eq!(stage.reasons(a), []);
     stage.run(30_000);
@@ -457,10 +451,7 @@ fn a_slot_that_is_never_released_ends_the_wait_at_its_time() {
 
 #[test]
 fn a_holder_that_goes_on_in_time_is_not_displaced() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(5_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(5_000);
     let b = stage.post();
     stage.run(6_900);
     stage.peers.publishers.insert(a, Publisher { rhythm: AUDIO_VIDEO, from: 1_000, until: u64::MAX });
@@ -471,10 +462,7 @@ fn a_holder_that_goes_on_in_time_is_not_displaced() {
 
 #[test]
 fn a_driver_that_comes_late_still_lets_the_right_one_in() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(5_000);
-    stage.kill(a);
+    let (mut stage, a) = Stage::dead_holder(5_000);
     let b = stage.post();
     stage.peers.now = 9_000;
     stage.input(Input::Tick);
@@ -512,10 +500,7 @@ fn newest_wins_lets_the_last_one_in() {
 
 #[test]
 fn posts_that_wait_are_bounded() {
-    let mut stage = Stage::one_slot();
-    let a = stage.publish(AUDIO_VIDEO);
-    stage.run(1_000);
-    stage.kill(a);
+    let (mut stage, _) = Stage::dead_holder(1_000);
     let waiting: Vec<_> = (0..WAITING_LIMIT).map(|_| stage.post()).collect();
     let one_more = stage.post();
     assert_eq!(stage.fate(one_more), Some(Fate::Refused(RefuseReason::TooManyWaiting, 1_000)));

@@ -49,9 +49,9 @@ pub(super) struct Channel {
     beside: Option<Upstream>,
     round: Round,
     held: BTreeSet<(Time, RequestId)>,
-    /// When somebody was last held.
+    /// When somebody was last held in vain.
     asked: Time,
-    /// Since when it has been wanted without media.
+    /// Since when it has been wanted.
     wanted: Time,
     /// When the present media began to flow.
     live: Time,
@@ -71,9 +71,8 @@ impl Channel {
         // Nothing is asked or looked at more often, whatever was configured.
         let least = Duration::from_millis(100);
         let no_input_timeout = settings.no_input_timeout.max(least);
-        let failback_interval = settings.failback_interval.max(least);
         let idle_timeout = settings.idle_timeout.max(least);
-        let settings = config::Channel { no_input_timeout, failback_interval, idle_timeout, ..settings };
+        let settings = config::Channel { no_input_timeout, idle_timeout, ..settings };
         Channel {
             settings,
             feed,
@@ -143,7 +142,7 @@ impl Turn<'_, '_> {
             Phase::Live => return self.watch(request),
             Phase::Ended if now < self.channel.round.next => return self.refuse(request, RefuseReason::NoSource),
             Phase::Off | Phase::Ended => {
-                self.channel.round.restart(now);
+                self.channel.round.restart();
                 self.channel.phase = Phase::Seeking;
                 self.channel.wanted = now;
             }
@@ -157,7 +156,6 @@ impl Turn<'_, '_> {
             Phase::Seeking => {}
         }
         let until = now + self.channel.settings.start_timeout;
-        self.channel.asked = now;
         self.channel.held.insert((until, request));
         self.claims.insert(request, (self.id, until));
     }
@@ -166,8 +164,7 @@ impl Turn<'_, '_> {
     fn is_pausing(&self) -> bool {
         let channel = &*self.channel;
         channel.kept.is_none()
-            && channel.beside.is_none()
-            && channel.last_loss.is_some()
+            && channel.held.is_empty()
             && self.cx.now < channel.round.next
             && self.cx.feeds.viewers_of(channel.feed) == 0
     }
@@ -282,13 +279,13 @@ impl Turn<'_, '_> {
         if kept && was == Phase::Live {
             self.fall(upstream.index, Fallen::Broken);
         }
-        if kept && was == Phase::Seeking && upstream.wrote {
+        if was == Phase::Seeking && upstream.wrote {
             // That a silent connection is gone is news: there may be an origin again.
             self.channel.round.next = now;
         }
         // One that had fallen silent before did not end in order, whatever its connection says: a server that hangs lets its
         // clients' time-outs end it.
-        if kept && was == Phase::Live && loss == Loss::Ended {
+        if upstream.wrote && was == Phase::Live && loss == Loss::Ended {
             self.channel.grace = Some(now + self.channel.settings.end_grace);
         }
         if !kept && was == Phase::Live {
@@ -317,7 +314,7 @@ impl Turn<'_, '_> {
         let last = self.last_media().unwrap_or(self.channel.live);
         let stable = last >= self.channel.live + self.channel.settings.stable_after;
         self.channel.round.after(now, index, if stable { success } else { Fallen::Short });
-        (self.channel.phase, self.channel.wanted) = (Phase::Seeking, now);
+        self.channel.phase = Phase::Seeking;
         self.cx.feeds.assign(self.channel.feed, None);
         if let Some(beside) = self.channel.beside {
             self.channel.round.open(beside.opened, beside.index);
@@ -329,7 +326,7 @@ impl Turn<'_, '_> {
         self.answer_overdue();
         self.turn_off();
         if self.channel.phase == Phase::Off && !self.channel.settings.on_demand {
-            self.channel.round.restart(self.cx.now);
+            self.channel.round.restart();
             (self.channel.phase, self.channel.wanted) = (Phase::Seeking, self.cx.now);
         }
         self.judge_beside();
@@ -380,13 +377,9 @@ impl Turn<'_, '_> {
 
     fn turn_off(&mut self) {
         let running = matches!(self.channel.phase, Phase::Seeking | Phase::Live);
-        if running && self.off_at().is_some_and(|at| self.cx.now >= at) {
-            self.leave();
+        if !running || self.off_at().is_none_or(|at| self.cx.now < at) {
+            return;
         }
-    }
-
-    /// Nothing is fetched and nothing is remembered until somebody asks again.
-    fn leave(&mut self) {
         self.close_all();
         self.channel.round.reset();
         (self.channel.phase, self.channel.grace) = (Phase::Off, None);
@@ -438,7 +431,8 @@ impl Turn<'_, '_> {
         }
         if loss == Loss::Silent && self.channel.phase == Phase::Seeking && self.channel.kept.is_none() {
             // Connected and silent is better than nothing: it may begin to send at any moment.
-            self.channel.kept = self.channel.beside.take();
+            self.channel.kept = Some(Upstream { since: None, ..beside });
+            self.channel.beside = None;
             return self.fall_silent(beside.index, beside.last);
         }
         self.lose(beside.source, loss, Origin::Given);
@@ -454,9 +448,6 @@ impl Turn<'_, '_> {
         }
         let last = self.last_media();
         self.fall(kept.index, Fallen::Silent);
-        if let Some(kept) = &mut self.channel.kept {
-            (kept.since, kept.last) = (None, last);
-        }
         self.fall_silent(kept.index, last);
     }
 
@@ -489,12 +480,6 @@ impl Turn<'_, '_> {
                     self.seek();
                 } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
                     self.answer_held(RefuseReason::NoSource);
-                    if self.channel.settings.on_demand
-                        && self.channel.last_loss.is_some_and(|(_, loss)| loss == Loss::Loop)
-                    {
-                        // It was asked for by its own origin. Others can have it.
-                        self.leave();
-                    }
                 }
             }
         }

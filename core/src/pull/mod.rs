@@ -6,6 +6,10 @@
 
 mod channel;
 mod round;
+#[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
+mod stage;
 mod state;
 #[cfg(test)]
 mod tests;

@@ -68,9 +68,9 @@ impl Round {
     }
 
     /// Somebody wants a channel that had come to its end: origins are tried anew, but no more often for that.
-    pub fn restart(&mut self, now: Time) {
+    pub fn restart(&mut self) {
         self.again(0);
-        (self.failed, self.spare, self.next) = (0, false, now);
+        self.failed = 0;
     }
 
     /// The origin at `lost` is out: the others have their turn at once.

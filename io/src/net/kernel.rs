@@ -10,11 +10,11 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token, Waker};
 use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockRef, Socket, Type};
 
 use super::resolver::Resolver;
 use super::sys::{Event, Lookup, SocketId, Sys};
-use crate::server::LinkId;
+use crate::server::{Limits, LinkId};
 
 // A token carries the generation of a socket above the 32 bits of its place.
 const _: () = assert!(usize::BITS >= 64, "socket ids need 64-bit tokens");
@@ -66,9 +66,15 @@ pub struct Kernel {
     /// Started with the first name.
     resolver: Option<Resolver>,
     clock: Clock,
+    patience: Duration,
 }
 
 impl Kernel {
+    /// How long clients that connect from here on may leave unacknowledged what was sent to them, or take none of it.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
+    }
+
     /// A kernel without listeners.
     ///
     /// # Errors
@@ -77,7 +83,16 @@ impl Kernel {
         let poll = mio::Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let ready = mio::Events::with_capacity(EVENTS);
-        Ok(Kernel { poll, ready, waker, listeners: Vec::new(), signals: None, resolver: None, clock })
+        Ok(Kernel {
+            poll,
+            ready,
+            waker,
+            listeners: Vec::new(),
+            signals: None,
+            resolver: None,
+            clock,
+            patience: Limits::default().write_timeout,
+        })
     }
 
     /// Ends [`Sys::poll`] from another thread. May be called at any time, as often as there is something.
@@ -142,6 +157,9 @@ impl Sys for Kernel {
         // Answers are written whole, and small writes of a stream are gathered above: waiting for more helps nobody.
         // It fails only for a connection that is gone already, which the first read will say.
         let _ = stream.set_nodelay(true);
+        // What lies in the kernel's buffer is written as far as anybody above can tell: a player whose network is gone takes that
+        // much, which at a low rate is minutes of its stream (tcp(7), `TCP_USER_TIMEOUT`).
+        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(self.patience));
         Ok((stream, peer))
     }
 

@@ -10,8 +10,8 @@ use holdfast_io::server::Settings;
 
 use super::origin::{self, Mood, Origin};
 use super::peer::Peer;
-use super::scenarios::shows;
 use super::{Broken, Stage, play};
+use crate::world::oracle::shows;
 use crate::{Figures, Scenario};
 
 macro_rules! scenario {
@@ -52,6 +52,13 @@ impl Stage {
             let serve = origin::serve(shared.clone(), name);
             async move { Ok(serve.await?) }
         });
+    }
+
+    /// An edge of two origins, `one` and, where that fails, `two`, which is good.
+    fn edge_of_two(&mut self, one: Mood) -> Result<(), Broken> {
+        self.origin("one", one);
+        self.origin("two", Mood::Good);
+        self.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])
     }
 
     fn mood_at(&mut self, ms: u64, name: &'static str, mood: Mood) {
@@ -140,9 +147,7 @@ fn silent(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn black_hole(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
-    stage.origin("one", Mood::Good);
-    stage.origin("two", Mood::Good);
-    stage.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])?;
+    stage.edge_of_two(Mood::Good)?;
     stage.tuned("viewer", "edge", 500);
     let falls = stage.about(8_000, 2_000);
     stage.at(falls, |sim, _| sim.hold("one", "edge"));
@@ -155,9 +160,7 @@ fn black_hole(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn close_at_play(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
-    stage.origin("one", Mood::ClosesAtPlay);
-    stage.origin("two", Mood::Good);
-    stage.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])?;
+    stage.edge_of_two(Mood::ClosesAtPlay)?;
     let from = stage.about(500, 1_000);
     stage.tuned("viewer", "edge", from);
     stage.play(from + 1_500)?;
@@ -172,9 +175,7 @@ fn close_at_play(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken>
 }
 
 fn drip(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
-    stage.origin("one", Mood::Dripping);
-    stage.origin("two", Mood::Good);
-    stage.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])?;
+    stage.edge_of_two(Mood::Dripping)?;
     let from = stage.about(500, 1_000);
     stage.tuned("viewer", "edge", from);
     stage.play(from + 2_900)?;
@@ -188,9 +189,7 @@ fn drip(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn failback(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
-    stage.origin("one", Mood::Silent);
-    stage.origin("two", Mood::Good);
-    stage.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])?;
+    stage.edge_of_two(Mood::Silent)?;
     stage.tuned("viewer", "edge", 500);
     let back = stage.about(60_000, 5_000);
     stage.mood_at(back, "one", Mood::Good);

@@ -6,6 +6,7 @@ use holdfast_core::input::EndReason;
 
 use super::peer::{AUDIO_VIDEO, Peer, Post, Sends, WhenClosed};
 use super::{Broken, Stage, play};
+use crate::world::oracle::shows;
 use crate::{Figures, Scenario};
 
 macro_rules! scenario {
@@ -50,15 +51,6 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!("net-stopped", stopped, "a viewer stops reading: it is ended, the others lose nothing"),
     scenario!("net-drain", drain, "the program ends in the middle of everything: all are told, nothing is left in 5 s"),
 ];
-
-macro_rules! shows {
-    ($condition:expr, $($what:tt)+) => {
-        if !$condition {
-            return Err(Broken { id: "script", what: format!($($what)+) });
-        }
-    };
-}
-pub(super) use shows;
 
 const DEAD_AFTER: u64 = 2000;
 const POLL: u64 = 100;

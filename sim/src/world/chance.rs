@@ -197,6 +197,7 @@ names! {
         EndedKicked = "ended-kicked",
         EndedShutdown = "ended-shutdown",
         ViewerEndedSlow = "viewer-ended-slow",
+        ViewerEndedStuck = "viewer-ended-stuck",
         ViewerEndedIdle = "viewer-ended-idle",
         ViewerEndedShutdown = "viewer-ended-shutdown",
         ViewerEndedEnded = "viewer-ended-ended",
@@ -296,6 +297,9 @@ pub struct Plan {
 /// The most by which a driver's clock goes back.
 pub const CLOCK_BACK: Duration = Duration::from_millis(5);
 
+/// How far a stamp's time may be ahead of its count.
+pub const TEARING: Duration = Duration::from_millis(1);
+
 impl Plan {
     /// Nothing goes wrong.
     pub fn calm() -> Self {
@@ -305,6 +309,12 @@ impl Plan {
             late: Duration::ZERO,
             unseen: [Duration::ZERO; 3],
         }
+    }
+
+    /// The same, and this goes wrong on so many occasions per mille.
+    pub fn with(mut self, fault: Fault, per_mille: u16) -> Self {
+        self.rates[fault.index()] = per_mille;
+        self
     }
 
     /// Nothing goes wrong any more; evidence is seen as late as before, or counts would go back.
@@ -360,7 +370,8 @@ impl Plan {
 
     /// How late the slowest kind of evidence is seen.
     pub fn unseen_at_most(&self) -> Duration {
-        self.unseen.into_iter().max().unwrap_or_default()
+        let torn = if self.has(Fault::TornEvidence) { TEARING } else { Duration::ZERO };
+        self.unseen.into_iter().max().unwrap_or_default() + torn
     }
 }
 

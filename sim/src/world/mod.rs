@@ -267,8 +267,8 @@ impl<'t> World<'t> {
         if self.trace.is_some() && input != Input::Tick {
             self.say(format_args!("→ {}", brief(&input)));
         }
-        self.truth.before(self.now, &input);
         let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
+        self.truth.before(self.now, clock, &input);
         let mut senses = Senses {
             now: self.now,
             truth: &self.truth,

@@ -11,8 +11,8 @@ use holdfast_core::publish::{Denied, Head, OFFER_LIMIT};
 use holdfast_core::time::Time;
 use rand::Rng;
 
-use super::chance::Plan;
-use super::oracle::{Allowance, Broken};
+use super::chance::{Fault, Plan};
+use super::oracle::{Allowance, Broken, shows};
 use super::stream::{Rhythm, Track};
 use super::truth::{Fate, media};
 use super::{World, random};
@@ -87,6 +87,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         play: script!("w18", 1, w18),
     },
     Scenario {
+        name: "torn",
+        shows: "A dies while its last packet is counted, B asks: refused at the next look, let in when it asks again",
+        play: script!("torn", 1, torn),
+    },
+    Scenario {
         name: "rig",
         shows: "the table of situations of the publish rules, on the bare core",
         play: script!("rig", 1, rig),
@@ -124,16 +129,6 @@ fn play(
     };
     played.and_then(|()| world.close(figures)).map_err(name)
 }
-
-/// What a script must show was not so.
-macro_rules! shows {
-    ($condition:expr, $($what:tt)+) => {
-        if !$condition {
-            return Err($crate::world::oracle::Broken { id: "script", what: format!($($what)+) });
-        }
-    };
-}
-pub(super) use shows;
 
 impl World<'_> {
     pub(super) fn wait(&mut self, ms: u64) -> Result<(), Broken> {
@@ -186,6 +181,14 @@ impl World<'_> {
         Ok(session)
     }
 
+    /// A publisher that has sent for so many ms, and up to a second more.
+    fn publishing(&mut self, ms: u64) -> Result<SessionId, Broken> {
+        let session = self.publish(Rhythm::AUDIO_VIDEO)?;
+        self.wait(ms)?;
+        self.while_away(1_000)?;
+        Ok(session)
+    }
+
     fn end_of(&self, session: SessionId) -> Option<EndReason> {
         self.truth.sessions[&session].finished.map(|(reason, _)| reason)
     }
@@ -207,9 +210,7 @@ const DEAD_AFTER: u64 = 2000;
 const POLL: u64 = 100;
 
 fn w1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let a = world.publish(Rhythm::AUDIO_VIDEO)?;
-    world.wait(10_000)?;
-    world.while_away(1_000)?;
+    let a = world.publishing(10_000)?;
     world.send(a, None);
     let b = world.ask()?;
     world.wait(20_000)?;
@@ -222,9 +223,7 @@ fn w1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn w2(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let a = world.publish(Rhythm::AUDIO_VIDEO)?;
-    world.wait(10_000)?;
-    world.while_away(1_000)?;
+    let a = world.publishing(10_000)?;
     world.send(a, None);
     let died = world.now;
     world.while_away(DEAD_AFTER - 1)?;
@@ -237,6 +236,29 @@ fn w2(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.ended(a, EndReason::Displaced)?;
     figures.add("asked_after_death_ms", before);
     figures.add("granted_after_death_ms", took);
+    Ok(())
+}
+
+fn torn(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    world.plan = Plan::calm().with(Fault::TornEvidence, 1000);
+    world.allowance.unseen = world.plan.unseen_at_most();
+    let a = world.publishing(10_000)?;
+    let last = |world: &World<'_>| world.truth.sessions[&a].stream.at(world.now).audio.last;
+    let before = last(world);
+    while last(world) == before {
+        world.run(world.now + Duration::from_micros(100))?;
+    }
+    // What came in this very moment would be lost.
+    world.run(world.now + Duration::from_micros(100))?;
+    world.send(a, None);
+    let b = world.ask()?;
+    world.wait(POLL)?;
+    let took = world.refused(b, RefuseReason::HolderLive)?;
+    world.untouched(a)?;
+    let again = world.ask()?;
+    world.wait(DEAD_AFTER)?;
+    world.accepted(again)?;
+    figures.add("refused_after_ms", took);
     Ok(())
 }
 
@@ -303,9 +325,7 @@ fn w6(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 
 /// A dies and B gets its slot.
 fn take_over(world: &mut World<'_>) -> Result<(SessionId, SessionId), Broken> {
-    let a = world.publish(Rhythm::AUDIO_VIDEO)?;
-    world.wait(5_000)?;
-    world.while_away(1_000)?;
+    let a = world.publishing(5_000)?;
     world.send(a, None);
     let b = world.ask()?;
     world.wait(DEAD_AFTER + POLL)?;

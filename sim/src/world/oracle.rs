@@ -49,6 +49,16 @@ macro_rules! holds {
 }
 pub(super) use holds;
 
+/// What a script must show was not so.
+macro_rules! shows {
+    ($condition:expr, $($what:tt)+) => {
+        if !$condition {
+            return Err($crate::world::oracle::Broken { id: "script", what: format!($($what)+) });
+        }
+    };
+}
+pub(crate) use shows;
+
 /// What the faults of this run excuse.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Allowance {
@@ -402,6 +412,11 @@ impl Bench<'_> {
                     "{id} ends as idle after {idle:?}"
                 );
             }
+            ViewerEnd::Stuck => {
+                let (took, behind) = (self.now.since(viewer.took), viewer.cursor.is_some_and(|at| at < feed.head));
+                let least = self.truth.live.progress_timeout;
+                holds!(behind && took + self.allowance.early >= least, "feed-2", "{id} ends as stuck after {took:?}");
+            }
             // The chunk that overtook it is not in the truth yet.
             ViewerEnd::Slow => {
                 let pushed = match input {
@@ -487,11 +502,11 @@ impl Bench<'_> {
         let Some(feed) = self.truth.feeds.get(&id) else { return Ok(()) };
         let bytes = edge.feeds().status(self.now, id).map(|status| (status.bytes_in, status.span));
         let (head, span) = (feed.head, feed.head - feed.tail());
-        let forsaken = feed.is_forsaken(self.now, self.truth.live.idle);
-        let so = bytes.is_some_and(|(came, kept)| {
-            came == head && (kept == span || (forsaken && kept == 0) || (feed.forsaken && kept > span && kept <= head))
-        });
-        holds!(so, "publish-2", "bytes in feed {id}: {bytes:?}, but {head} of holders, {span} kept");
+        holds!(
+            bytes == Some((head, span)),
+            "publish-2",
+            "bytes in feed {id}: {bytes:?}, but {head} of holders, {span} kept"
+        );
         let last = edge.feeds().last_push(id);
         let apart = last.zip(feed.last_push).map(|(last, truth)| truth.since(last).max(last.since(truth)));
         let so = last.is_some() == feed.last_push.is_some() && apart.is_none_or(|apart| apart <= self.allowance.early);
@@ -549,8 +564,8 @@ impl Bench<'_> {
         holds!(left == (0, 0, 0, 0), "publish-8", "sessions, POSTs, deadlines and viewers left: {left:?}");
         self.channels_rest(edge)?;
         // What is left is to let go of what feeds keep, once nobody has sent or watched for `idle`.
-        let kept = self.truth.feeds.values().filter_map(|feed| feed.last_push.max(feed.left));
-        let last = kept.max().map(|used| used + self.truth.live.idle + self.allowance.early);
+        let kept = self.truth.feeds.values().filter(|feed| !feed.chunks.is_empty());
+        let last = kept.filter_map(|feed| feed.used).max().map(|used| used + self.truth.live.idle);
         let deadline = edge.deadline();
         holds!(deadline.is_none_or(|at| Some(at) <= last), "publish-8", "something is still due at {deadline:?}");
         let unanswered =

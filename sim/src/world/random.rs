@@ -56,6 +56,7 @@ fn config(dice: &mut SmallRng) -> Config {
         flush_interval: ms(*pick(dice, &[0, 20, 20, 100])),
         key_frame_interval: ms(*pick(dice, &[0, 1000])),
         fresh: ms(*pick(dice, &[0, 500, 2000])),
+        progress_timeout: ms(*pick(dice, &[1000, 5000, 30_000])),
         viewers: *pick(dice, &[1, 3, 10_000]),
         ..Live::default()
     };

@@ -8,15 +8,13 @@ use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::chance::{Fault, Plan, span};
+use super::chance::{Fault, Plan, TEARING, span};
 use super::oracle::Broken;
 use super::truth::{Truth, media};
 use super::{Event, Witness, World};
 
 /// Media enters a slot this long after it came.
 const JITTER: Duration = Duration::from_millis(200);
-/// How far a stamp's time may be ahead of its count.
-const TEARING: Duration = Duration::from_millis(1);
 /// A picture is a random access point each so many pulses.
 const KEY_FRAME_EACH: u64 = 8;
 

@@ -94,10 +94,8 @@ pub struct Feed {
     pub last_push: Option<Time>,
     /// Viewers that are connected.
     pub viewers: Vec<ViewerId>,
-    /// When somebody last left.
-    pub left: Option<Time>,
-    /// Whether what was kept was ever forsaken. From then on a little more may be kept than is known here.
-    pub forsaken: bool,
+    /// When something last came in or somebody last left, by the core's clock.
+    pub used: Option<Time>,
 }
 
 impl Feed {
@@ -105,9 +103,9 @@ impl Feed {
         self.chunks.front().map_or(self.head, |chunk| chunk.at)
     }
 
-    /// Whether nobody has sent or watched for so long that nothing need be kept.
-    pub fn is_forsaken(&self, now: Time, idle: Duration) -> bool {
-        self.viewers.is_empty() && self.last_push.max(self.left).is_some_and(|used| used + idle <= now)
+    /// Whether nobody has sent or watched for `idle`, by the core's clock: then nothing is kept.
+    fn is_forsaken(&self, clock: Time, idle: Duration) -> bool {
+        self.viewers.is_empty() && self.used.is_some_and(|used| used + idle <= clock)
     }
 
     /// The chunk that holds this offset.
@@ -142,8 +140,10 @@ impl Feed {
         self.chunks.iter().rev().find(|chunk| chunk.random_access)
     }
 
-    pub fn push(&mut self, chunk: Chunk, buffer: u64) {
+    /// Takes a chunk in, at the time `clock` of the core.
+    pub fn push(&mut self, chunk: Chunk, clock: Time, buffer: u64) {
         self.head = chunk.at + chunk.length;
+        self.used = Some(clock);
         self.last_push = Some(chunk.came);
         self.chunks.push_back(chunk);
         while self.chunks.len() > 1 && self.head - self.tail() > buffer {
@@ -164,6 +164,8 @@ pub struct Join {
 pub struct Viewer {
     pub feed: FeedId,
     pub joined: Time,
+    /// When its socket last took something.
+    pub took: Time,
     /// Where it reads; `None` until it was seen to have started.
     pub cursor: Option<u64>,
     pub ended: Option<ViewerEnd>,
@@ -204,6 +206,8 @@ pub struct Truth {
     pub channels: Vec<Channel>,
     pub sources: BTreeMap<SourceId, Source>,
     pub draining: bool,
+    /// What time it is for the core: what it was given may lie before what it was given last.
+    pub clock: Time,
     /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
     pub freed: Option<(usize, usize)>,
     orders: u64,
@@ -235,6 +239,7 @@ impl Truth {
             channels,
             sources: BTreeMap::new(),
             draining: false,
+            clock: Time::ZERO,
             freed: None,
             orders: 0,
         }
@@ -249,14 +254,11 @@ impl Truth {
         self.places[place].slots.iter().flatten().filter_map(|id| Some((*id, self.sessions.get(id)?)))
     }
 
-    /// What an input means before the core has seen it.
-    pub fn before(&mut self, now: Time, input: &Input) {
-        if let Input::Media { feed, .. } | Input::Join { feed, .. } = input
-            && let Some(feed) = self.feeds.get_mut(feed)
-            && feed.is_forsaken(now, self.live.idle)
-        {
+    /// What an input means before the core has seen it; `clock` is the time that the core is given with it.
+    pub fn before(&mut self, now: Time, clock: Time, input: &Input) {
+        self.clock = self.clock.max(clock);
+        for feed in self.feeds.values_mut().filter(|feed| feed.is_forsaken(self.clock, self.live.idle)) {
             feed.chunks.clear();
-            feed.forsaken = true;
         }
         self.freed = None;
         match input {
@@ -373,14 +375,14 @@ impl Truth {
                 let Some(index) = self.joins.iter().position(|join| join.request == *request) else { return };
                 let feed = self.joins.swap_remove(index).feed;
                 self.answers.insert(*request, (Ok(*viewer), now));
-                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, writers: 0 };
+                let row = Viewer { feed, joined: now, took: now, cursor: None, ended: None, of: None, writers: 0 };
                 self.viewers.insert(*viewer, row);
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
                     feed.viewers.push(*viewer);
                 }
             }
-            Output::ViewerEnd { viewer, reason } => self.end_viewer(now, *viewer, *reason),
+            Output::ViewerEnd { viewer, reason } => self.end_viewer(*viewer, *reason),
             Output::Note(Note::SessionEnded { session, .. }) => {
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.notes += 1;
@@ -415,26 +417,29 @@ impl Truth {
                         came: now,
                         from: Writer::Session(*id),
                     };
-                    feed.push(chunk, self.live.buffer as u64);
+                    feed.push(chunk, self.clock, self.live.buffer as u64);
                 }
             }
             Input::Sent { viewer, bytes } => {
-                if let Some(cursor) = self.viewers.get_mut(viewer).and_then(|viewer| viewer.cursor.as_mut()) {
+                if let Some(viewer) = self.viewers.get_mut(viewer)
+                    && let Some(cursor) = viewer.cursor.as_mut()
+                {
                     *cursor += bytes;
+                    viewer.took = now;
                 }
             }
-            Input::Leave { viewer } => self.end_viewer(now, *viewer, ViewerEnd::Left),
+            Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
             _ => {}
         }
     }
 
-    fn end_viewer(&mut self, now: Time, id: ViewerId, reason: ViewerEnd) {
+    fn end_viewer(&mut self, id: ViewerId, reason: ViewerEnd) {
         let Some(viewer) = self.viewers.get_mut(&id).filter(|viewer| viewer.ended.is_none()) else { return };
         viewer.ended = Some(reason);
         self.watching -= 1;
         if let Some(feed) = self.feeds.get_mut(&viewer.feed) {
             feed.viewers.retain(|each| *each != id);
-            feed.left = Some(now);
+            feed.used = Some(self.clock);
         }
     }
 

@@ -135,6 +135,7 @@ impl Witness {
                 ViewerEnd::Shutdown => Mark::ViewerEndedShutdown,
                 ViewerEnd::Ended => Mark::ViewerEndedEnded,
                 ViewerEnd::NoSource => Mark::ViewerEndedNoSource,
+                ViewerEnd::Stuck => Mark::ViewerEndedStuck,
                 ViewerEnd::Left | ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => return,
             }),
             Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),

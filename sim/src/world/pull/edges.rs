@@ -8,8 +8,7 @@ use holdfast_core::journal::Digest;
 use holdfast_core::time::Time;
 
 use super::super::chance::Plan;
-use super::super::named::shows;
-use super::super::oracle::Broken;
+use super::super::oracle::{Broken, shows};
 use super::super::{Witness, World};
 use super::origin::Mood;
 use crate::{Figures, Report, Scenario};
@@ -52,7 +51,8 @@ fn play(cadence: Cadence, seed: u64, mut trace: Option<&mut dyn Write>) -> Resul
         channel.retry_backoff_max = channel.no_input_timeout;
     }
     // Viewers that wait as long as it takes.
-    let live = Live { idle: Duration::from_secs(3600), ..Live::default() };
+    let hour = Duration::from_secs(3600);
+    let live = Live { idle: hour, progress_timeout: hour, ..Live::default() };
     let config = Config { channels: vec![channel], live, ..Config::default() };
     let mut digest = Digest::default();
     let (mut events, mut simulated, mut witness) = (0, Duration::ZERO, Witness::default());

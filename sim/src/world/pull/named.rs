@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::time::Duration;
 
-use holdfast_core::config::{self, Config};
+use holdfast_core::config::{self, Config, Live};
 use holdfast_core::input::{ChannelId, FeedId, Input, Loss, RefuseReason, RequestId, ViewerId};
 use holdfast_core::pull::ChannelState;
 use holdfast_core::time::Time;
@@ -11,8 +11,7 @@ use rand::Rng;
 
 use super::super::World;
 use super::super::chance::{Fault, Mark, Plan};
-use super::super::named::shows;
-use super::super::oracle::Broken;
+use super::super::oracle::{Broken, shows};
 use super::origin::Mood;
 use crate::{Figures, Report, Scenario};
 
@@ -32,6 +31,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     script!("p04-dead-among-many", 50, one_each, p4, "50 channels reset, 10 origins then never answer: 40 flow in 2 s"),
     script!("p05-reset", 2, p5, "an origin is reset in the middle, the other is good: the viewer plays on"),
     script!("p08-next", 3, p8, "refused, not found, good: on the third within a handshake each"),
+    script!(
+        "p08-long-group",
+        2,
+        hasty,
+        p8_long,
+        "pictures come for up to 4 s before the first to start with, timeouts are shorter: they are waited for"
+    ),
     script!("p09-pause", 1, patient, p9, "media pauses for 4 s of 10: nothing happens"),
     script!("p10-zap", 1, p10, "the last viewer leaves, one comes after 10 ms to 2.9 s: each plays, one open"),
     script!("p12-black-hole", 2, p12, "the origin that plays becomes a black hole: the other one within the bound"),
@@ -75,6 +81,11 @@ fn patient(config: &mut Config) {
     config.channels[0].no_input_timeout = Duration::from_secs(10);
 }
 
+fn hasty(config: &mut Config) {
+    let ms = Duration::from_millis;
+    (config.channels[0].connect_timeout, config.channels[0].no_input_timeout) = (ms(300), ms(500));
+}
+
 fn once(config: &mut Config) {
     config.channels[0].retries = Some(0);
 }
@@ -87,7 +98,9 @@ fn play(
     trace: Option<&mut dyn Write>,
 ) -> Result<Report, (Time, Broken)> {
     let channel = config::Channel { sources, ..config::Channel::default() };
-    let mut config = Config { channels: vec![channel], ..Config::default() };
+    // Viewers of a script are there and read nothing.
+    let live = Live { progress_timeout: Duration::from_secs(3600), ..Live::default() };
+    let mut config = Config { channels: vec![channel], live, ..Config::default() };
     change(&mut config);
     let mut world = World::new(config, seed, Plan::calm(), trace);
     let mut figures = Figures::default();
@@ -108,6 +121,13 @@ impl World<'_> {
         let Some(viewer) = self.let_in(request) else {
             return Err(Broken { id: "script", what: format!("{request:?} is not let in after {within_ms} ms") });
         };
+        Ok(viewer)
+    }
+
+    /// Somebody has watched channel 0 for up to so many ms.
+    fn tuned_in(&mut self, most_ms: u64) -> Result<ViewerId, Broken> {
+        let viewer = self.tune_in(5_000)?;
+        self.while_away(most_ms)?;
         Ok(viewer)
     }
 
@@ -159,8 +179,7 @@ impl World<'_> {
 }
 
 fn p1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     let (opens, last) = (world.opens(0), world.dry_for(0));
     world.wait(20_000)?;
@@ -173,8 +192,7 @@ fn p1(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p3(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     world.wait(20_000)?;
     let opens = world.opens(0);
@@ -220,8 +238,7 @@ fn p4(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p5(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Refusing(Loss::Reset));
     let gap = world.longest_gap(10_000)?;
     let most = world.truth.channels[0].arrival[1].as_millis() as u64 + 100;
@@ -246,9 +263,20 @@ fn p8(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     Ok(())
 }
 
-fn p9(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+fn p8_long(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    for (index, group) in [4_000, 500].into_iter().enumerate() {
+        world.origins[0][index].group = Duration::from_millis(group);
+    }
+    world.note_arrivals();
+    world.while_away(1_000)?;
     world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    shows!(world.plays() == Some(0) && world.opens(0) == 1, "{} opens, it plays {:?}", world.opens(0), world.plays());
+    figures.add("opens", world.opens(0));
+    Ok(())
+}
+
+fn p9(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::Silent);
     world.wait(4_000)?;
     world.set_mood(0, 0, Mood::Good);
@@ -273,8 +301,7 @@ fn p10(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p12(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(10_000)?;
+    let viewer = world.tuned_in(10_000)?;
     world.set_mood(0, 0, Mood::BlackHole);
     let gap = world.longest_gap(12_000)?;
     let most = 3_000 + world.truth.channels[0].arrival[1].as_millis() as u64;
@@ -297,8 +324,7 @@ fn p13(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p14(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    world.tune_in(5_000)?;
-    world.while_away(20_000)?;
+    world.tuned_in(20_000)?;
     world.set_mood(0, 0, Mood::ResetsAtPlay);
     world.reset_links(0, 0, Fault::OriginReturns);
     let (opens, calls) = (world.opens(0), world.calls);
@@ -464,8 +490,7 @@ fn p_dead(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 
 fn p_failback(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.set_mood(0, 0, Mood::Refusing(Loss::Unreachable));
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(20_000)?;
+    let viewer = world.tuned_in(20_000)?;
     world.set_mood(0, 0, Mood::Good);
     let back = world.now;
     let mut gap = 0;
@@ -500,8 +525,7 @@ fn p_ended(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
 }
 
 fn p_idle(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
-    let viewer = world.tune_in(5_000)?;
-    world.while_away(100_000)?;
+    let viewer = world.tuned_in(100_000)?;
     world.call(Input::Leave { viewer })?;
     world.wait(59_999)?;
     shows!(world.truth.channels[0].open.len() == 1, "it is left too early");

@@ -328,6 +328,7 @@ impl Origin {
                 Fault::OriginFlaps,
                 Fault::OriginEnds,
                 Fault::OriginKeyless,
+                Fault::OriginKeyless,
             ],
         );
         if !plan.strikes(fault, dice) {

@@ -97,9 +97,9 @@ impl Channel {
 
     /// How long after media last came, somebody came, or an origin was well again media has to flow, if that origin is well all
     /// the while; `step` is what each step may be late by. Before an origin has its turn each other one may have had its own, which
-    /// lasts at most `connect_timeout`, then `no_input_timeout`, and where pictures came without a key frame
-    /// [`KEY_FRAME_WAIT`]; then the origin itself may have to be spared for `no_input_timeout`. An origin that was well from the
-    /// beginning never waits for a pause between two rounds.
+    /// lasts at most `connect_timeout`, then for as long as pictures come without a key frame, then `no_input_timeout`; then the
+    /// origin itself may have to be spared for `no_input_timeout`. An origin that was well from the beginning never waits for a
+    /// pause between two rounds.
     pub fn bound(&self, healthy: usize, step: Duration) -> Duration {
         let settings = &self.settings;
         let always = self.is_steadfast(healthy);
@@ -130,7 +130,8 @@ impl Channel {
     }
 
     fn turn(&self, index: usize, step: Duration) -> Duration {
-        let key = if self.keyless[index] { KEY_FRAME_WAIT } else { Duration::ZERO };
+        // One that is well sends pictures for up to a whole group before the first that a player can start with.
+        let key = if self.keyless[index] { KEY_FRAME_WAIT } else { self.arrival[index] };
         self.settings.connect_timeout + self.settings.no_input_timeout + key + step * 3
     }
 }
@@ -269,7 +270,7 @@ impl Truth {
         let (length, from) = (data.len() as u64, Writer::Source(source));
         if let Some(feed) = self.feeds.get_mut(&channel.feed) {
             let chunk = Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, from };
-            feed.push(chunk, self.live.buffer as u64);
+            feed.push(chunk, self.clock, self.live.buffer as u64);
         }
     }
 
