@@ -9,6 +9,7 @@
 //! * [`browser`]: headless Chromium, driven over DevTools
 //! * [`origin`]: the live stream of an encoder over HTTP, which falls silent and comes back as a test wants
 //! * [`viewer`]: a socket that reads a live stream, ffprobe, ffmpeg
+//! * [`player`]: ffmpeg, mpv, VLC, GStreamer's playbin and curl, as people start them
 //! * [`network`]: a namespace with two ways to the edge, and one that is cut off from it
 //! * [`process`]: child processes that report by lines of JSON
 //! * [`prepared`]: what `tests/run` has put where
@@ -22,6 +23,7 @@ pub mod http;
 pub mod network;
 pub mod offer;
 pub mod origin;
+pub mod player;
 pub mod prepared;
 pub mod process;
 pub mod publisher;

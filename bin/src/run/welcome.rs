@@ -54,6 +54,14 @@ pub(super) fn welcome(settings: &Settings, listening: &[SocketAddr]) -> String {
     if channels.len() > SPELLED {
         line(&mut text, format_args!("\nand {} channels more", channels.len() - SPELLED));
     }
+    if !settings.logins.is_empty() {
+        line(&mut text, format_args!("\nusers, who watch with name and password alone"));
+        let addresses = [
+            ("list", format!("{origin}/get.php?username=NAME&password=PASSWORD"), "M3U: IPTV players, VLC"),
+            ("login", origin.clone(), "Xtream: IPTV players that ask for server, name and password"),
+        ];
+        table(&mut text, &addresses);
+    }
     line(&mut text, format_args!("\nstatus     {origin}/api/status"));
     text
 }
@@ -113,6 +121,15 @@ mod tests {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains("other slots"));
+    }
+
+    #[test]
+    fn users_are_told_where_their_list_is_and_nobody_else_is() {
+        let text = welcomed("[[user]]\nname = 'anna'\npassword = 'geheim'");
+        let list = "\n  list     http://127.0.0.1:8080/get.php?username=NAME&password=PASSWORD  M3U";
+        assert!(text.contains(list) && text.contains("\n  login    http://127.0.0.1:8080   "), "{text}");
+        assert!(!text.contains("geheim"), "{text}");
+        assert!(!welcomed("").contains("NAME"));
     }
 
     #[test]

@@ -6,8 +6,9 @@ use std::time::Duration;
 use holdfast_core::input::{Client, UserId, Viewing};
 use holdfast_core::playback::Item;
 
+use super::read_only;
 use crate::http::field::{RETRY_AFTER, WWW_AUTHENTICATE};
-use crate::http::{FieldValue, Request, Response, Status};
+use crate::http::{FieldValue, Method, Request, Response, Status};
 use crate::server::{Attempt, Call};
 
 /// Name and password as a request bears them: in its query, or as HTTP Basic (RFC 7617).
@@ -45,6 +46,24 @@ pub(super) fn viewing(call: &mut Call<'_>, request: &Request, item: Item) -> Opt
     };
     let user = user(call, request, &name, &password)?;
     Some(Some(of(call, request, user, item)))
+}
+
+/// Answers GET and HEAD of something that is told to users: to everybody where nobody has to log in. `answer` gets the name and
+/// the password that were right.
+pub(super) fn page(
+    call: &mut Call<'_>,
+    request: &Request,
+    answer: impl FnOnce(&Call<'_>, &Request, Option<(String, String)>) -> Response,
+) {
+    let mut login = None;
+    if matches!(request.method, Method::Get | Method::Head) && !call.server.users().is_open() {
+        let (name, password) = credentials(request).unwrap_or_default();
+        if user(call, request, &name, &password).is_none() {
+            return;
+        }
+        login = Some((name, password));
+    }
+    read_only(call, request, |call| answer(call, request, login));
 }
 
 /// What this user wants to see, with which player.

@@ -4,31 +4,24 @@ use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{login, not_allowed, read_only, text};
-use crate::http::{Method, Request, Response};
+use super::{login, text};
+use crate::http::{Request, Response};
 use crate::server::Call;
 
 /// Answers a request for the list: for everybody where nobody has to log in.
 pub(super) fn list(call: &mut Call<'_>, request: &Request) {
-    if !matches!(request.method, Method::Get | Method::Head | Method::Options) {
-        return call.answer(not_allowed("GET, HEAD, OPTIONS"));
-    }
-    let login = if call.server.users().is_open() || request.method == Method::Options {
-        None
-    } else {
-        let (name, password) = login::credentials(request).unwrap_or_default();
-        if login::user(call, request, &name, &password).is_none() {
-            return;
-        }
-        Some((name, password))
-    };
-    read_only(call, request, |call| answer(call, request, login));
+    login::page(call, request, answer);
 }
 
 fn answer(call: &Call<'_>, request: &Request, login: Option<(String, String)>) -> Response {
     let base = call.base(request);
     let hls = request.query_value("output").is_some_and(|output| matches!(&*output, "m3u8" | "hls"));
-    let mut list = String::from("#EXTM3U\n");
+    let mut guide = format!("{base}/xmltv.php");
+    if let Some((user, password)) = &login {
+        let _ = write!(guide, "?username={}&password={}", encode(user), encode(password));
+    }
+    // Players look for the one or the other.
+    let mut list = format!("#EXTM3U url-tvg=\"{guide}\" x-tvg-url=\"{guide}\"\n");
     for stream in call.server.catalog().streams() {
         let (name, group) = (attribute(&stream.name), stream.group.name());
         let _ = writeln!(list, "#EXTINF:-1 tvg-id=\"{name}\" tvg-name=\"{name}\" group-title=\"{group}\",{name}");
@@ -42,7 +35,8 @@ fn answer(call: &Call<'_>, request: &Request, login: Option<(String, String)>) -
             (None, false) => writeln!(list, "{base}/live/{}.ts", stream.path),
         };
     }
-    text("audio/x-mpegurl; charset=utf-8", list)
+    // Without a charset: mpv takes a list for one by these very words.
+    text("audio/x-mpegurl", list)
 }
 
 /// Nothing in it ends the attribute, or the line.
@@ -53,7 +47,7 @@ fn attribute(text: &str) -> String {
 /// What stands for itself in a path (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// As one segment of a path.
+/// As one segment of a path, or one value of a query.
 fn encode(segment: &str) -> impl std::fmt::Display + '_ {
     utf8_percent_encode(segment, RESERVED)
 }

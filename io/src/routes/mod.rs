@@ -6,6 +6,7 @@
 //! | `/live/{endpoint}.ts`, `/live/{endpoint}/{slot}.ts`, `/live/{channel}.ts` | [`live`] |
 //! | `/live/{endpoint}/index.m3u8`, `/live/{endpoint}/{slot}/index.m3u8` and what they name | [`hls`] |
 //! | `/get.php`, `/playlist.m3u` | [`m3u`] |
+//! | `/xmltv.php` | [`xmltv`] |
 //! | `/player_api.php`, `/live/{user}/{password}/{stream}`, `/{user}/{password}/{stream}` | [`xtream`] |
 //! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
@@ -20,6 +21,7 @@ mod metrics;
 pub mod page;
 mod status;
 pub(crate) mod whip;
+mod xmltv;
 mod xtream;
 
 use bytes::Bytes;
@@ -57,6 +59,7 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         }
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
         ["get.php" | "playlist.m3u"] => m3u::list(call, &request),
+        ["xmltv.php"] => xmltv::guide(call, &request),
         ["player_api.php"] => xtream::api(call, &request),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{live, login, not_allowed, not_found, read_only, text};
 use crate::catalog::{Group, Stream};
-use crate::http::{Method, Request, Response, Status};
+use crate::http::{Method, Request, Response};
 use crate::server::{At, Attempt, Call, Joining};
 
 /// `/player_api.php`: who that is, and with `action` what there is.
@@ -29,18 +29,14 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let action = request.query_value("action").unwrap_or_default();
     let category = request.query_value("category_id").and_then(|id| id.parse::<u32>().ok());
     let answer = match &*action {
-        "" => info(call, request, user, &password),
         "get_live_categories" => categories(call),
         "get_live_streams" => streams(call, category),
         "get_vod_categories" | "get_series_categories" | "get_vod_streams" | "get_series" => json!([]),
         "get_short_epg" | "get_simple_data_table" => json!({ "epg_listings": [] }),
-        "get_vod_info" | "get_series_info" => json!({}),
-        _ => {
-            let detail = "actions are get_live_categories, get_live_streams, get_vod_categories, get_vod_streams, \
-                          get_series_categories, get_series, get_vod_info, get_series_info, get_short_epg, \
-                          get_simple_data_table";
-            return call.answer(Response::problem(Status::BAD_REQUEST, "unknown-action", "Bad Request", detail));
-        }
+        "get_vod_info" => json!({ "info": [] }),
+        "get_series_info" => json!({ "seasons": [], "info": { "name": null }, "episodes": [] }),
+        // So do panels, and clients ask for what each of them calls differently: get_profile, get_server_info.
+        _ => info(call, request, user, &password),
     };
     read_only(call, request, |_| json(&answer));
 }
@@ -104,7 +100,6 @@ fn categories(call: &Call<'_>) -> Value {
 
 fn streams(call: &Call<'_>, category: Option<u32>) -> Value {
     let streams = call.server.catalog().streams().iter();
-    let wanted = streams.filter(|stream| category.is_none_or(|category| stream.group.id() == category));
     let record = |(index, stream): (usize, &Stream)| {
         json!({
             "num": index + 1,
@@ -123,7 +118,9 @@ fn streams(call: &Call<'_>, category: Option<u32>) -> Value {
             "tv_archive_duration": 0,
         })
     };
-    wanted.enumerate().map(record).collect()
+    // Its number is the same in whichever category it is looked for.
+    let wanted = |stream: &Stream| category.is_none_or(|category| stream.group.id() == category);
+    streams.enumerate().filter(|(_, stream)| wanted(stream)).map(record).collect()
 }
 
 /// A stream as `/live/{name}/{password}/{file}` and `/{name}/{password}/{file}` name it: `12`, `12.ts`, `12.m3u8`.

@@ -92,11 +92,11 @@ fn the_list_has_an_address_for_every_stream_that_plays() {
     let mut desk = simple();
     publish(&mut desk);
     let list = desk.ask(&get("/get.php?username=ben&password=ben-secret&type=m3u_plus"));
-    assert_eq!(header(&list, "Content-Type").as_deref(), Some("audio/x-mpegurl; charset=utf-8"));
-    assert!(
-        body(&list).starts_with("#EXTM3U\n#EXTINF:-1 tvg-id=\"live\" tvg-name=\"live\" group-title=\"Live\",live\n"),
-        "{list}"
-    );
+    assert_eq!(header(&list, "Content-Type").as_deref(), Some("audio/x-mpegurl"));
+    let guide = "http://edge.example:8080/xmltv.php?username=ben&password=ben-secret";
+    let head = format!("#EXTM3U url-tvg=\"{guide}\" x-tvg-url=\"{guide}\"\n");
+    let first = "#EXTINF:-1 tvg-id=\"live\" tvg-name=\"live\" group-title=\"Live\",live\n";
+    assert!(body(&list).starts_with(&format!("{head}{first}")), "{list}");
     assert_eq!(body(&list).lines().count(), 5);
     let path = address(&mut desk, "ben", "live", "ts");
     let (_, answer) = open(&mut desk, &path);
@@ -114,6 +114,30 @@ fn the_list_has_an_address_for_every_stream_that_plays() {
 }
 
 #[test]
+fn the_guide_knows_the_streams_as_the_list_does() {
+    let mut desk = simple();
+    let list = desk.ask(&get("/get.php?username=anna&password=anna-secret"));
+    let url = body(&list).split('"').nth(1).unwrap().to_owned();
+    let guide = desk.ask(&get(url.strip_prefix("http://edge.example:8080").unwrap()));
+    assert_eq!(header(&guide, "Content-Type").as_deref(), Some("application/xml; charset=utf-8"));
+    let ids = |text: &str, before: &str| -> Vec<String> {
+        text.split(before).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(body(&guide), "<channel id=\""), ["live", "stage"]);
+    assert_eq!(ids(body(&list), "tvg-id=\""), ["live", "stage"]);
+    for (path, status) in
+        [("/xmltv.php", 403), ("/xmltv.php?username=anna&password=b", 403), ("/xmltv.php?username=anna", 403)]
+    {
+        assert_eq!(status_of(&desk.ask(&get(path))), status, "{path}");
+    }
+    let mut open = Desk::simple();
+    let guide = open.ask(&get("/xmltv.php"));
+    assert!(body(&guide).contains("<display-name>live</display-name>"), "{guide}");
+    let list = open.ask(&get("/playlist.m3u"));
+    assert!(body(&list).starts_with("#EXTM3U url-tvg=\"http://edge.example:8080/xmltv.php\""), "{list}");
+}
+
+#[test]
 fn names_and_passwords_that_need_it_are_escaped() {
     let users = vec![User { name: "a b".into(), ..User::default() }];
     let login = Login { name: "a b".into(), password: Password::parse("x/y?&\"é").unwrap(), expires: None };
@@ -122,6 +146,8 @@ fn names_and_passwords_that_need_it_are_escaped() {
     let list = desk.ask(&get("/playlist.m3u?username=a%20b&password=x%2Fy%3F%26%22%C3%A9"));
     let url = body(&list).lines().last().unwrap();
     assert!(url.contains("/live/a%20b/x%2Fy%3F%26%22%C3%A9/"), "{url}");
+    let guide = body(&list).split('"').nth(1).unwrap().strip_prefix("http://edge.example:8080").unwrap().to_owned();
+    assert_eq!(status_of(&desk.ask(&get(&guide))), 200, "{guide}");
     publish(&mut desk);
     let (_, answer) = open(&mut desk, url.strip_prefix("http://edge.example:8080").unwrap());
     assert_eq!(status_of(&answer), 200, "{answer}");
@@ -219,7 +245,11 @@ fn the_xtream_api_has_the_types_that_clients_rely_on() {
     for action in ["get_vod_streams", "get_series", "get_vod_categories", "get_series_categories"] {
         assert_eq!(json(&desk.ask(&api(&format!("&action={action}")))), serde_json::json!([]), "{action}");
     }
-    assert_eq!(status_of(&desk.ask(&api("&action=drop_tables"))), 400);
+    // What is called otherwise everywhere is the login again, as panels have it.
+    for action in ["get_profile", "get_server_info", "drop_tables"] {
+        let again = json(&desk.ask(&api(&format!("&action={action}"))));
+        assert_eq!((&again["user_info"]["auth"], &again["server_info"]), (&Value::from(1), server), "{action}");
+    }
     assert_eq!(json(&desk.ask(&get("/player_api.php")))["user_info"]["auth"], 0);
 }
 
