@@ -13,6 +13,7 @@ use holdfast_core::input::{
 };
 use holdfast_core::time::Time;
 
+use super::playback::truth::Users;
 use super::pull::truth::{Channel, Source};
 use super::stream::Stream;
 
@@ -170,6 +171,8 @@ pub struct Viewer {
     /// Whose media it read last, and of how many it has read.
     pub of: Option<Writer>,
     pub writers: u32,
+    /// When it last asked for something, if it polls.
+    pub polled: Option<Time>,
 }
 
 /// One endpoint: who holds which slot, and who waits, oldest first.
@@ -203,6 +206,9 @@ pub struct Truth {
     pub answers: BTreeMap<RequestId, (Result<ViewerId, RefuseReason>, Time)>,
     pub channels: Vec<Channel>,
     pub sources: BTreeMap<SourceId, Source>,
+    pub users: Users,
+    /// Requests of viewers that poll, and when they were made.
+    pub asks: BTreeMap<RequestId, (ViewerId, Time)>,
     pub draining: bool,
     /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
     pub freed: Option<(usize, usize)>,
@@ -234,6 +240,8 @@ impl Truth {
             answers: BTreeMap::new(),
             channels,
             sources: BTreeMap::new(),
+            users: Users::new(config),
+            asks: BTreeMap::new(),
             draining: false,
             freed: None,
             orders: 0,
@@ -251,14 +259,11 @@ impl Truth {
 
     /// What an input means before the core has seen it.
     pub fn before(&mut self, now: Time, input: &Input) {
-        if let Input::Media { feed, .. } | Input::Join { feed, .. } = input
-            && let Some(feed) = self.feeds.get_mut(feed)
-            && feed.is_forsaken(now, self.live.idle)
-        {
-            feed.chunks.clear();
-            feed.forsaken = true;
+        if let Input::Media { feed, .. } | Input::Join { feed, .. } = input {
+            self.forsake(now, *feed);
         }
         self.freed = None;
+        self.play_before(now, input);
         match input {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
                 self.offer(now, *request, *endpoint);
@@ -270,7 +275,20 @@ impl Truth {
                 self.joins.push(Join { request: *request, feed: *feed, at: now });
             }
             Input::Drain => self.draining = true,
+            Input::Poll { request, viewer, .. } | Input::Playlist { request, viewer } => {
+                self.asks.insert(*request, (*viewer, now));
+            }
             _ => {}
+        }
+    }
+
+    /// A feed that nobody has sent or watched for so long is empty for who comes now.
+    pub fn forsake(&mut self, now: Time, feed: FeedId) {
+        if let Some(feed) = self.feeds.get_mut(&feed)
+            && feed.is_forsaken(now, self.live.idle)
+        {
+            feed.chunks.clear();
+            feed.forsaken = true;
         }
     }
 
@@ -373,7 +391,7 @@ impl Truth {
                 let Some(index) = self.joins.iter().position(|join| join.request == *request) else { return };
                 let feed = self.joins.swap_remove(index).feed;
                 self.answers.insert(*request, (Ok(*viewer), now));
-                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, writers: 0 };
+                let row = Viewer { feed, joined: now, cursor: None, ended: None, of: None, writers: 0, polled: None };
                 self.viewers.insert(*viewer, row);
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
@@ -388,7 +406,20 @@ impl Truth {
             }
             Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
             Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
-            Output::Polls { .. } | Output::Playlist { .. } => {}
+            Output::Polls { request, viewer, .. } => {
+                // Somebody was known by its token already.
+                let asked = self.asks.get(request).map(|(asked, _)| *asked).filter(|asked| asked != viewer);
+                asked.into_iter().for_each(|asked| self.end_viewer(now, asked, ViewerEnd::Left));
+                self.asked(now, *viewer);
+            }
+            Output::Playlist { viewer, .. } => self.asked(now, *viewer),
+        }
+    }
+
+    /// A viewer that polls asks for something.
+    fn asked(&mut self, now: Time, viewer: ViewerId) {
+        if let Some(viewer) = self.viewers.get_mut(&viewer) {
+            viewer.polled = Some(now);
         }
     }
 
@@ -424,6 +455,11 @@ impl Truth {
                 }
             }
             Input::Leave { viewer } => self.end_viewer(now, *viewer, ViewerEnd::Left),
+            Input::Playlist { viewer, .. } | Input::Polled { viewer, .. }
+                if self.viewers.get(viewer).is_some_and(|viewer| viewer.polled.is_some()) =>
+            {
+                self.asked(now, *viewer);
+            }
             _ => {}
         }
     }
