@@ -385,13 +385,23 @@ impl Bench<'_> {
         Ok(())
     }
 
+    /// Whether a viewer that polls is at its end for want of requests or of media.
+    fn may_have_left(&self, viewer: ViewerId) -> bool {
+        let Some(row) = self.truth.viewers.get(&viewer) else { return false };
+        let came = self.truth.feeds[&row.feed].last_push.map_or(row.joined, |push| push.max(row.joined));
+        let now = self.now + self.allowance.early;
+        let asked = row.polled.unwrap_or(row.joined) + self.truth.live.hls.timeout();
+        came + self.truth.live.idle <= now || asked <= now
+    }
+
     fn refuse_ask(&self, request: RequestId, viewer: ViewerId, at: Time, reason: RefuseReason) -> Verdict {
         let there = self.truth.viewers.get(&viewer).is_some_and(|viewer| viewer.ended.is_none());
         let waited = self.now.since(at) + self.allowance.early;
         // A viewer that ends takes its requests with it, and is told after them.
         let so = match reason {
-            RefuseReason::NotFound => !there,
-            RefuseReason::StartTimeout => waited >= self.truth.live.hls.hold().min(self.truth.live.idle),
+            // By its token somebody else is known.
+            RefuseReason::NotFound => !there || self.truth.is_first_ask(viewer),
+            RefuseReason::StartTimeout => waited >= self.truth.live.hls.hold() || self.may_have_left(viewer),
             _ => self.truth.draining || there,
         };
         holds!(so, "feed-2", "{request:?} of {viewer} is refused for {reason:?} after {waited:?}");

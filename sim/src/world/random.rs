@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint, Live, Takeover};
 use holdfast_core::input::{
-    Client, EndReason, EndpointId, FeedId, Input, Loss, PlaybackId, RequestId, SessionId, SourceId, UserId, Viewing, Writer,
+    Client, EndReason, EndpointId, FeedId, Input, Loss, PlaybackId, RequestId, SessionId, SourceId, UserId, Viewing,
+    Writer,
 };
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;

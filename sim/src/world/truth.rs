@@ -357,6 +357,12 @@ impl Truth {
                     self.joins.swap_remove(index);
                     self.answers.insert(*request, (Err(*reason), now));
                 }
+                if let Some((viewer, _)) = self.asks.get(request).copied()
+                    && *reason == RefuseReason::NotFound
+                    && self.is_first_ask(viewer)
+                {
+                    self.end_viewer(now, viewer, ViewerEnd::Left);
+                }
                 let Some(post) = self.posts.get_mut(request) else { return };
                 (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
                 if let Some(place) = self.places.get_mut(post.endpoint) {
@@ -414,6 +420,11 @@ impl Truth {
             }
             Output::Playlist { viewer, .. } => self.asked(now, *viewer),
         }
+    }
+
+    /// Whether a viewer is there and is not known to poll.
+    pub fn is_first_ask(&self, viewer: ViewerId) -> bool {
+        self.viewers.get(&viewer).is_some_and(|viewer| viewer.ended.is_none() && viewer.polled.is_none())
     }
 
     /// A viewer that polls asks for something.

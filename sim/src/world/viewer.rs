@@ -133,7 +133,10 @@ impl World<'_> {
         viewer.life += 1;
         (viewer.id, viewer.asking, viewer.reading) = (None, None, false);
         let late = self.plan.strikes(Fault::LateViewer, &mut viewer.dice);
-        let (delay, again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
+        let (delay, mut again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
+        if viewer.player.is_some() && viewer.dice.random_bool(0.5) {
+            again /= 10;
+        }
         if late {
             self.send_after(delay, Input::Leave { viewer: id });
             self.send_after(delay, Input::Sent { viewer: id, bytes: 188 });

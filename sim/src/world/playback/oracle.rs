@@ -80,7 +80,8 @@ impl Bench<'_> {
         let expired = limits.until.is_some_and(|until| until + self.allowance.early <= play.asked);
         holds!(!expired, "play-2", "{request:?} plays for a user that expired at {:?}", limits.until);
         let block = users.blocks.get(&play.player());
-        let blocked = block.is_some_and(|(from, until)| *from < play.asked && play.asked < *until - self.allowance.early);
+        let blocked =
+            block.is_some_and(|(from, until)| *from < play.asked && play.asked < *until - self.allowance.early);
         holds!(!blocked, "play-7", "{request:?} plays and is blocked: {block:?}");
         Ok(())
     }
@@ -99,7 +100,11 @@ impl Bench<'_> {
             holds!(so, "play-2", "{request:?} is refused for {reason:?} and is {:?}", play.stage);
             return Ok(());
         }
-        holds!(!self.truth.draining || reason != RefuseReason::UserLimit, "play-10", "{request:?}: {reason:?} at the end");
+        holds!(
+            !self.truth.draining || reason != RefuseReason::UserLimit,
+            "play-10",
+            "{request:?}: {reason:?} at the end"
+        );
         let user = &users.users[play.viewing.user.0 as usize];
         match reason {
             RefuseReason::AccountExpired => {
@@ -133,7 +138,8 @@ impl Bench<'_> {
         if play.stage == Stage::Asked {
             let last = users.refusals.get(&play.player());
             let same = |last: &&super::truth::Refusal| {
-                (last.reason, last.freed) == (reason, user.freed) && self.now < last.at + REFUSAL_MEMORY + self.allowance.early
+                (last.reason, last.freed) == (reason, user.freed)
+                    && self.now < last.at + REFUSAL_MEMORY + self.allowance.early
             };
             if last.filter(same).is_some() {
                 return Ok(());
@@ -142,7 +148,11 @@ impl Bench<'_> {
                 return Ok(());
             }
             self.may_play(request, play)?;
-            holds!(users.permits() < users.settings.cleanup_capacity, "play-6", "{request:?} is refused and has no permit");
+            holds!(
+                users.permits() < users.settings.cleanup_capacity,
+                "play-6",
+                "{request:?} is refused and has no permit"
+            );
         }
         self.no_place(request, play)?;
         let grace = users.settings.grace;
@@ -159,14 +169,23 @@ impl Bench<'_> {
             stage => holds!(false, "play-9", "{request:?} is refused and is {stage:?}"),
         }
         let left = self.left(request, play);
-        holds!(left.helps.is_none(), "play-2", "{request:?} is refused for {reason:?}, and {:?} would help", left.helps);
+        holds!(
+            left.helps.is_none(),
+            "play-2",
+            "{request:?} is refused for {reason:?}, and {:?} would help",
+            left.helps
+        );
         if play.stage == Stage::In {
             // Its answer is for want of a place, whatever was found.
             return Ok(());
         }
         match reason {
-            RefuseReason::Suppressed => holds!(left.may_suppress, "play-8", "{request:?} is suppressed, and no guard says so"),
-            _ => holds!(!left.must_suppress, "play-8", "{request:?} found only such as it evicted just now: {reason:?}"),
+            RefuseReason::Suppressed => {
+                holds!(left.may_suppress, "play-8", "{request:?} is suppressed, and no guard says so")
+            }
+            _ => {
+                holds!(!left.must_suppress, "play-8", "{request:?} found only such as it evicted just now: {reason:?}")
+            }
         }
         Ok(())
     }
@@ -180,8 +199,10 @@ impl Bench<'_> {
             Stage::Seen(viewer) => self.truth.viewers.get(&viewer).is_some_and(|row| row.ended.is_none()),
             _ => true,
         };
-        let used = [Place::Normal, Place::Soft].map(|place| users.with_place(index, place).filter(there).count() as u32);
-        let full = limits.max_connections > 0 && used[0] >= limits.max_connections && used[1] >= limits.soft_connections;
+        let used =
+            [Place::Normal, Place::Soft].map(|place| users.with_place(index, place).filter(there).count() as u32);
+        let full =
+            limits.max_connections > 0 && used[0] >= limits.max_connections && used[1] >= limits.soft_connections;
         holds!(full, "play-2", "{request:?} finds no place, and {used:?} of {limits:?} are used");
         Ok(())
     }
@@ -200,7 +221,9 @@ impl Bench<'_> {
             match strategy {
                 Strategy::Deny => break,
                 Strategy::GraceHold | Strategy::GraceInstant => {
-                    let cools = user.fallen.is_some_and(|at| self.now < at + users.settings.grace_cooldown + self.allowance.early);
+                    let cools = user
+                        .fallen
+                        .is_some_and(|at| self.now < at + users.settings.grace_cooldown + self.allowance.early);
                     let taken = *strategy == Strategy::GraceInstant && user.grace.is_some();
                     if !runs && !cools && !taken && !users.settings.grace.is_zero() {
                         left.helps = Some(*strategy);
@@ -263,7 +286,8 @@ impl Bench<'_> {
         // Of one that was evicted, the end was told before.
         let evicted = users.plays.values().rev().take(200).any(|play| play.evicted.is_some());
         let Some(request) = users.of_viewer(viewer) else {
-            let so = reason != ViewerEnd::Kicked && reason != ViewerEnd::Limit && (reason != ViewerEnd::Evicted || evicted);
+            let so =
+                reason != ViewerEnd::Kicked && reason != ViewerEnd::Limit && (reason != ViewerEnd::Evicted || evicted);
             holds!(so, "play-9", "{viewer} ends as {reason:?} and is no user's");
             return Ok(());
         };
@@ -335,17 +359,29 @@ impl Bench<'_> {
             }
             Note::PlaybackEvicted { playback, by, rule, user } => {
                 let ((target, evicted), (request, play)) = (row(playback)?, row(by)?);
-                holds!(evicted.viewing.user == user && play.viewing.user == user, "play-8", "{target:?} is of another user");
+                holds!(
+                    evicted.viewing.user == user && play.viewing.user == user,
+                    "play-8",
+                    "{target:?} is of another user"
+                );
                 holds!(users.settings.strategies.contains(&rule), "play-8", "{rule:?} is no rule here");
                 self.may_play(request, play)?;
                 self.no_place(request, play)?;
                 let candidates = self.candidates(request, play, rule);
-                holds!(candidates.contains(&target), "play-8", "{target:?} is evicted, {rule:?} may evict {candidates:?}");
+                holds!(
+                    candidates.contains(&target),
+                    "play-8",
+                    "{target:?} is evicted, {rule:?} may evict {candidates:?}"
+                );
                 let guard = self.guard(play, evicted);
                 holds!(guard != Guard::On, "play-8", "{target:?} is evicted by the same one again");
                 let better = candidates.iter().take_while(|own| **own != target);
                 let better = better.into_iter().find(|own| self.guard(play, &users.plays[own]) == Guard::Off);
-                holds!(better.is_none(), "play-8", "{target:?} is evicted by {rule:?}, and {better:?} stands before it");
+                holds!(
+                    better.is_none(),
+                    "play-8",
+                    "{target:?} is evicted by {rule:?}, and {better:?} stands before it"
+                );
                 let grace = users.settings.grace;
                 let since = match play.stage {
                     Stage::Undecided => None,

@@ -33,13 +33,13 @@ impl Player {
     }
 }
 
-/// Users of a run: in every second none.
+/// Users of a run: in every third none.
 pub fn users(dice: &mut SmallRng) -> Vec<config::User> {
-    let count = *pick(dice, &[0, 0, 0, 1, 2, 3]);
+    let count = *pick(dice, &[0, 0, 1, 1, 2, 3]);
     let user = |index: u32, dice: &mut SmallRng| config::User {
         name: format!("u{index}"),
         max_connections: *pick(dice, &[0, 1, 1, 1, 2, 3]),
-        soft_connections: *pick(dice, &[0, 0, 1, 2]),
+        soft_connections: *pick(dice, &[0, 0, 1, 1, 2]),
         enabled: dice.random_bool(0.95),
         until: dice.random_bool(0.1).then(|| Time::ZERO + span(dice, 0, 40_000)),
     };
@@ -80,16 +80,10 @@ impl World<'_> {
         let count = self.truth.users.users.len() as u32;
         let feeds: Vec<FeedId> = self.truth.feeds.keys().copied().collect();
         for user in 0..count {
-            for _ in 0..dice.random_range(1..=5) {
+            for _ in 0..dice.random_range(1..=7) {
                 let address = IpAddr::from([10, 0, 0, dice.random_range(1..=2)]);
                 let client = Client { address, agent: dice.random_range(0..2) };
-                let player = Player {
-                    user: UserId(user),
-                    client,
-                    hls: dice.random_bool(0.3),
-                    token: None,
-                    retries: 0,
-                };
+                let player = Player { user: UserId(user), client, hls: dice.random_bool(0.3), token: None, retries: 0 };
                 let (feed, first) = (*pick(dice, &feeds), span(dice, 0, 8_000));
                 let index = self.add_viewer(feed, first);
                 self.viewers[index].player = Some(player);

@@ -92,6 +92,7 @@ pub struct Users {
     pub alive: usize,
     /// Whose request the core handles now, until something is known of it.
     pub fresh: Option<RequestId>,
+    asking: Option<RequestId>,
     /// Who hangs up now.
     hangup: Option<RequestId>,
     pub refusals: BTreeMap<Player, Refusal>,
@@ -127,6 +128,7 @@ impl Users {
             queue: VecDeque::new(),
             alive: 0,
             fresh: None,
+            asking: None,
             hangup: None,
             refusals: BTreeMap::new(),
             refused: None,
@@ -143,7 +145,7 @@ impl Users {
 
     /// The request of a playback; one that nobody knows yet is of the request that is handled now.
     pub fn named(&self, id: PlaybackId) -> Option<RequestId> {
-        self.names.get(&id).copied().or(self.fresh)
+        self.names.get(&id).copied().or(self.asking)
     }
 
     pub fn known(&self, id: PlaybackId) -> bool {
@@ -181,6 +183,11 @@ impl Users {
         (self.used(user, Place::Soft) < limits.soft_connections).then_some(Place::Soft)
     }
 
+    /// Whether a refusal was decided and told at this very moment.
+    pub fn was_told(&self, now: Time) -> bool {
+        self.refusals.values().any(|refusal| refusal.at == now)
+    }
+
     pub fn permits(&self) -> usize {
         self.alive - self.queue.len()
     }
@@ -206,7 +213,7 @@ impl Users {
 impl Truth {
     pub fn play_before(&mut self, now: Time, input: &Input) {
         let users = &mut self.users;
-        (users.fresh, users.hangup) = (None, None);
+        (users.fresh, users.asking, users.hangup) = (None, None, None);
         users.touched.clear();
         match *input {
             Input::Play { request, viewing } if !users.is_play(request) => {
@@ -214,7 +221,7 @@ impl Truth {
                 let (order, stage) = (users.orders, Stage::Asked);
                 let play = Play { viewing, asked: now, order, stage, place: None, fallen: false, evicted: None };
                 users.plays.insert(request, play);
-                users.fresh = Some(request);
+                (users.fresh, users.asking) = (Some(request), Some(request));
             }
             Input::Hangup { request } => users.hangup = Some(request),
             _ => {}
@@ -244,7 +251,7 @@ impl Truth {
             }
             Output::Refuse { request, .. } if self.users.fresh != Some(request) => {
                 if self.users.plays.get(&request).is_some_and(|play| play.stage == Stage::Queued) {
-                    self.gave_up(now);
+                    self.has_come_to(now, request);
                 }
             }
             _ => {}
@@ -259,6 +266,7 @@ impl Truth {
         let stage = self.users.plays.get(&request).map(|play| play.stage);
         if matches!(stage, Some(Stage::Queued | Stage::Held(_))) {
             self.gave_up(now);
+            self.permit(now);
         }
     }
 
@@ -465,6 +473,7 @@ impl Truth {
     pub fn play_after(&mut self, now: Time) {
         self.enter(now);
         self.gave_up(now);
+        self.permit(now);
     }
 }
 
