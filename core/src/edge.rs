@@ -207,7 +207,7 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
             if let Some(heard) = Heard::of(output) {
                 playback.heard(cx, heard);
             }
-        } else {
+        } else if !playback.permit(cx) {
             break;
         }
     }

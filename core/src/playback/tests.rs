@@ -488,6 +488,18 @@ fn nothing_runs_without_a_permit() {
 }
 
 #[test]
+fn who_gets_a_permit_finds_the_places_of_all_who_have_ended() {
+    let playback = Playback { cleanup_capacity: 2, permit_wait: Duration::from_secs(90), ..with(&[]) };
+    let mut stage = Stage::new([user(0, 0), user(1, 0)], playback);
+    stage.play(0, 0, A);
+    stage.play(1, 0, A);
+    let waits = stage.ask(1, 1, A);
+    // Both viewers end in the same call; the permit of the first is free before the place of the second.
+    stage.run(60_000);
+    assert!(stage.viewer(waits).is_some(), "{:?}", stage.answer(waits));
+}
+
+#[test]
 fn a_user_cannot_fill_the_tables() {
     let playback = Playback { sessions_per_user: 3, ..with(&[Strategy::GraceHold]) };
     let mut stage = Stage::new([user(1, 0)], playback);

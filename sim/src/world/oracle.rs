@@ -525,7 +525,7 @@ impl Bench<'_> {
         let Some(feed) = self.truth.feeds.get(&id) else { return Ok(()) };
         let bytes = edge.feeds().status(self.now, id).map(|status| (status.bytes_in, status.span));
         let (head, span) = (feed.head, feed.head - feed.tail());
-        let forsaken = feed.is_forsaken(self.now, self.truth.live.idle);
+        let forsaken = feed.is_forsaken(self.now + self.allowance.early, self.truth.live.idle);
         let so = bytes.is_some_and(|(came, kept)| {
             came == head && (kept == span || (forsaken && kept == 0) || (feed.forsaken && kept > span && kept <= head))
         });

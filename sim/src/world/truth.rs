@@ -414,9 +414,10 @@ impl Truth {
             Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
             Output::Polls { request, viewer, .. } => {
                 // Somebody was known by its token already.
-                let asked = self.asks.get(request).map(|(asked, _)| *asked).filter(|asked| asked != viewer);
-                asked.into_iter().for_each(|asked| self.end_viewer(now, asked, ViewerEnd::Left));
-                self.asked(now, *viewer);
+                match self.asks.get(request).map(|(asked, _)| *asked) {
+                    Some(asked) if asked != *viewer => self.end_viewer(now, asked, ViewerEnd::Left),
+                    _ => self.asked(now, *viewer),
+                }
             }
             Output::Playlist { viewer, .. } => self.asked(now, *viewer),
         }

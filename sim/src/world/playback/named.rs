@@ -418,7 +418,7 @@ fn evening(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
                 asked += 1;
             }
         }
-        world.while_away(8_000)?;
+        world.while_away(4_000)?;
     }
     for request in watching.into_iter().flatten() {
         world.abort(request)?;

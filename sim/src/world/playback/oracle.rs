@@ -270,6 +270,12 @@ impl Bench<'_> {
     }
 
     fn guard(&self, by: &Play, target: &Play) -> Guard {
+        // Who is seen since this very moment may not have been when it was decided.
+        if let Stage::Seen(viewer) = target.stage
+            && self.truth.viewers.get(&viewer).is_some_and(|row| row.joined == self.now)
+        {
+            return Guard::Unsure;
+        }
         let Some(at) = self.truth.users.guards.get(&(by.player(), target.player())) else { return Guard::Off };
         let until = *at + self.truth.users.settings.reentry_guard;
         if self.surely_before(until) {

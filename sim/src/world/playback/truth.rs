@@ -249,7 +249,8 @@ impl Truth {
                     self.has_come_to(now, request);
                 }
             }
-            Output::Refuse { request, .. } if self.users.fresh != Some(request) => {
+            // Who waited too long for a permit has none.
+            Output::Refuse { request, reason } if self.users.fresh != Some(request) && reason != RefuseReason::Busy => {
                 if self.users.plays.get(&request).is_some_and(|play| play.stage == Stage::Queued) {
                     self.has_come_to(now, request);
                 }
@@ -265,8 +266,12 @@ impl Truth {
         }
         let stage = self.users.plays.get(&request).map(|play| play.stage);
         if matches!(stage, Some(Stage::Queued | Stage::Held(_))) {
-            self.gave_up(now);
             self.permit(now);
+            let stands = self.users.plays.get(&request).map(|play| play.stage) == stage;
+            if stands {
+                self.gave_up(now);
+                self.permit(now);
+            }
         }
     }
 
@@ -340,10 +345,7 @@ impl Truth {
         users.alive -= 1;
         users.touched.insert(index);
         match frees {
-            Frees::Everybody => {
-                self.settle(now, index);
-                self.permit(now);
-            }
+            Frees::Everybody => self.settle(now, index),
             Frees::One(by) => self.succeed(now, by),
         }
     }
@@ -412,7 +414,11 @@ impl Truth {
                 self.play_over(now, request, frees);
             }
             // What is not told is the repetition of what was.
-            Output::Note(Note::PlaybackRefused { .. }) => self.users.refusals.extend(self.users.refused.take()),
+            Output::Note(Note::PlaybackRefused {
+                reason: RefuseReason::UserLimit | RefuseReason::Suppressed, ..
+            }) => {
+                self.users.refusals.extend(self.users.refused.take());
+            }
             Output::Note(Note::PlaybackEvicted { playback, by, .. }) => {
                 let (Some(target), Some(by)) = (self.users.named(playback), self.users.named(by)) else { return };
                 let players = [by, target].map(|request| self.users.plays[&request].player());

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{Input, Note, Output, RefuseReason, SourceId, ViewerEnd, Writer};
+use holdfast_core::input::{Input, Loss, Note, Output, RefuseReason, SourceId, ViewerEnd, Writer};
 use holdfast_core::pull::Phase;
 use holdfast_core::time::Time;
 
@@ -95,6 +95,10 @@ impl Bench<'_> {
                 let channel = &self.truth.channels[channel.0 as usize];
                 let idle = self.now.since(channel.left) + self.allowance.early;
                 let nobody = channel.wanted.is_none() && idle >= channel.settings.idle_timeout;
+                // One that leads back to its own origin is left at once, when whoever waited has been told.
+                let watched =
+                    !self.truth.feeds[&channel.feed].viewers.is_empty() || self.truth.waiting(channel.feed) > 0;
+                let nobody = nobody || (channel.lost[Loss::Loop as usize] > 0 && !watched);
                 holds!(nobody, "pull-7", "a channel is left that was wanted {idle:?} ago");
             }
             _ => {}
