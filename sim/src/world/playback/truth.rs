@@ -250,10 +250,12 @@ impl Truth {
                 }
             }
             // Who waited too long for a permit has none.
-            Output::Refuse { request, reason } if self.users.fresh != Some(request) && reason != RefuseReason::Busy => {
-                if self.users.plays.get(&request).is_some_and(|play| play.stage == Stage::Queued) {
-                    self.has_come_to(now, request);
-                }
+            Output::Refuse { request, reason }
+                if reason != RefuseReason::Busy
+                    && self.users.fresh != Some(request)
+                    && self.users.plays.get(&request).is_some_and(|play| play.stage == Stage::Queued) =>
+            {
+                self.has_come_to(now, request);
             }
             _ => {}
         }
