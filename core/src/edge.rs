@@ -53,8 +53,11 @@ impl Edge {
         let cx = &mut Context { now, env, feeds: &mut self.feeds, out: &mut self.out };
         self.publish.tick(cx);
         self.pull.tick(cx);
-        self.playback.tick(cx);
         cx.feeds.tick(now, cx.out);
+        // Places that became free are there for whoever waits till now, and for whoever asks now.
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+        self.playback.tick(cx);
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
         while let Some(feed) = cx.feeds.next_uncut() {
             match self.pull.channel_of(feed).and_then(|channel| self.pull.state(channel)?.kept) {
                 Some((source, _)) => cx.out.push_back(Output::SourceKeyFrame { source }),
@@ -115,20 +118,7 @@ impl Edge {
             Input::Play { request, viewing } => self.playback.ask(cx, request, viewing),
             Input::Kick { playback, block } => self.playback.kick(cx, playback, Duration::from_micros(block)),
         }
-        loop {
-            if let Some((request, item)) = self.playback.next_admitted() {
-                join(&mut self.pull, &mut self.publish, cx, request, item.feed());
-            } else if let Some(request) = self.playback.next_abandoned() {
-                let _ = cx.feeds.hangup(request) || self.pull.hangup(cx, request);
-            } else if let Some(output) = cx.out.get(told) {
-                told += 1;
-                if let Some(heard) = Heard::of(output) {
-                    self.playback.heard(cx, heard);
-                }
-            } else {
-                break;
-            }
-        }
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
 
     /// The next thing to do; drained after each [`Edge::handle`].
@@ -202,6 +192,24 @@ impl Edge {
     /// The feed of an endpoint's slot (from 0).
     pub fn feed_of(&self, endpoint: EndpointId, slot: usize) -> Option<FeedId> {
         self.publish.endpoint(endpoint)?.feeds().get(slot).copied()
+    }
+}
+
+/// Lets playbacks follow from what the other rooms said, and the other rooms from whom playbacks let in, until all is said.
+fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, told: &mut usize) {
+    loop {
+        if let Some((request, item)) = playback.next_admitted() {
+            join(pull, publish, cx, request, item.feed());
+        } else if let Some(request) = playback.next_abandoned() {
+            let _ = cx.feeds.hangup(request) || pull.hangup(cx, request);
+        } else if let Some(output) = cx.out.get(*told) {
+            *told += 1;
+            if let Some(heard) = Heard::of(output) {
+                playback.heard(cx, heard);
+            }
+        } else if !playback.permit(cx) {
+            break;
+        }
     }
 }
 

@@ -114,8 +114,15 @@ impl std::error::Error for Failure {}
 /// Every scenario.
 pub fn scenarios() -> &'static [Scenario] {
     static ALL: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
-        [world::SCENARIOS, world::PULL_SCENARIOS, world::EDGES_SCENARIOS, net::SCENARIOS, net::PULLED_SCENARIOS]
-            .concat()
+        [
+            world::SCENARIOS,
+            world::PULL_SCENARIOS,
+            world::PLAYBACK_SCENARIOS,
+            world::EDGES_SCENARIOS,
+            net::SCENARIOS,
+            net::PULLED_SCENARIOS,
+        ]
+        .concat()
     });
     &ALL
 }

@@ -331,11 +331,12 @@ impl Playbacks {
                 (State::Prepared | State::Active, _) => {}
             }
         }
-        self.permit(cx);
     }
 
-    /// Lets those in who waited for a permit, as far as there are any.
-    fn permit(&mut self, cx: &mut Context<'_>) {
+    /// Lets those in who waited for a permit, as far as there are any; whether somebody was. When all that happened was heard:
+    /// whose own places are free is known only then.
+    pub(crate) fn permit(&mut self, cx: &mut Context<'_>) -> bool {
+        let waiting = self.unpermitted.len();
         while self.permits < self.settings.cleanup_capacity
             && let Some((_, id)) = self.unpermitted.pop_first()
         {
@@ -343,6 +344,7 @@ impl Playbacks {
             self.arm(id, Time::NEVER);
             self.admit(cx, id);
         }
+        self.unpermitted.len() < waiting
     }
 
     /// A grace is over: it becomes what there is a place for, or the strategies behind it decide.
@@ -442,7 +444,7 @@ impl Playbacks {
         Some(user)
     }
 
-    /// Places of a user, and permits, may be free.
+    /// Places of a user may be free.
     fn freed(&mut self, cx: &mut Context<'_>, user: UserId) {
         let graces: Vec<PlaybackId> = self.with_place(user, Place::Grace).collect();
         for id in graces {
@@ -456,7 +458,6 @@ impl Playbacks {
             playback.state = State::Prepared;
             self.admitted.extend(playback.request.map(|request| (request, playback.viewing.item)));
         }
-        self.permit(cx);
     }
 
     /// Whoever was let in by grace has a place as soon as there is one. A normal one goes to the oldest of the soft ones, which

@@ -132,7 +132,9 @@ impl Playbacks {
         let same_address = matches!(rule, Strategy::EvictSameIpOldest | Strategy::EvictSameIpLatest);
         let mut candidates: Vec<(u64, PlaybackId, Player)> = self
             .of_user(user)
-            .filter(|(other, playback)| *other != id && playback.state == State::Active && playback.place.is_some())
+            .filter(|(other, playback)| *other != id && playback.state == State::Active)
+            // One that runs by grace has no place that it could leave.
+            .filter(|(_, playback)| matches!(playback.place, Some(Place::Normal | Place::Soft)))
             .filter(|(_, playback)| !same_address || playback.viewing.client.address == address)
             .map(|(other, playback)| (playback.arrival, other, playback.player()))
             .collect();

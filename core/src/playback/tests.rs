@@ -313,6 +313,35 @@ fn a_grace_in_vain_goes_on_with_the_strategies_behind_it() {
 }
 
 #[test]
+fn one_that_runs_by_grace_is_evicted_for_nobody() {
+    // It has no place: whoever evicted it would have none either.
+    let mut stage = Stage::new([user(1, 0)], with(&[Strategy::GraceInstant, Strategy::EvictLatest]));
+    let (first, second) = (stage.play(0, 0, A), stage.play(0, 1, A));
+    let third = stage.play(0, 2, A);
+    let ends = [first, second, third].map(|viewer| stage.end_of(viewer));
+    assert_eq!(ends, [Some((0, ViewerEnd::Evicted)), None, None]);
+    assert_eq!([second, third].map(|viewer| stage.place(viewer)), [Some(Place::Grace), Some(Place::Normal)]);
+}
+
+#[test]
+fn a_place_whose_viewer_has_ended_by_now_is_free_for_who_asks_now() {
+    let mut stage = Stage::new([user(1, 0)], with(&[]));
+    stage.play(0, 0, A);
+    // The driver comes late: the viewer's end was due before.
+    stage.now = 70_000;
+    let second = stage.ask(0, 1, A);
+    assert!(stage.viewer(second).is_some(), "{:?}", stage.answer(second));
+
+    let mut stage = Stage::new([user(1, 0)], with(&[Strategy::GraceHold]));
+    stage.play(0, 0, A);
+    stage.run(59_000);
+    let held = stage.ask(0, 1, A);
+    stage.now = 62_000;
+    stage.input(Input::Tick);
+    assert!(stage.viewer(held).is_some(), "before its own wait is over: {:?}", stage.answer(held));
+}
+
+#[test]
 fn evictions_choose_by_age_and_address() {
     for (strategy, evicted) in [
         (Strategy::EvictOldest, 0),
@@ -456,6 +485,18 @@ fn nothing_runs_without_a_permit() {
     assert!(stage.viewer(waits).is_some(), "first come, first served");
     stage.run(9000);
     assert_eq!(stage.refused(waits_too), Some((5000, RefuseReason::Busy)));
+}
+
+#[test]
+fn who_gets_a_permit_finds_the_places_of_all_who_have_ended() {
+    let playback = Playback { cleanup_capacity: 2, permit_wait: Duration::from_secs(90), ..with(&[]) };
+    let mut stage = Stage::new([user(0, 0), user(1, 0)], playback);
+    stage.play(0, 0, A);
+    stage.play(1, 0, A);
+    let waits = stage.ask(1, 1, A);
+    // Both viewers end in the same call; the permit of the first is free before the place of the second.
+    stage.run(60_000);
+    assert!(stage.viewer(waits).is_some(), "{:?}", stage.answer(waits));
 }
 
 #[test]

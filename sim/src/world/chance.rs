@@ -141,6 +141,20 @@ names! {
         OriginReturns = "origin-returns",
         /// Inputs about sources that are over.
         LateSource = "late-source",
+        /// A client hangs up while it waits for a place of its user.
+        HangUpForPlace = "hang-up-for-place",
+        /// A client hangs up while it waits for a permit.
+        HangUpForPermit = "hang-up-for-permit",
+        /// An operator ends a playback.
+        KickPlayback = "kick-playback",
+        /// An operator ends a playback that is over.
+        LateKick = "late-kick",
+        /// A player that is refused asks again at once.
+        RetryAtOnce = "retry-at-once",
+        /// A player opens the next before it closes this.
+        OpenBeforeClose = "open-before-close",
+        /// A player that polls pauses.
+        PollerSilent = "poller-silent",
         /// The program is told to end in the middle of everything.
         Shutdown = "shutdown",
     }
@@ -238,6 +252,32 @@ names! {
         LostTimedOut = "lost-timed-out",
         LostSilent = "lost-silent",
         LostNoKeyFrame = "lost-no-key-frame",
+        RefusedUserLimit = "refused-user-limit",
+        RefusedSuppressed = "refused-suppressed",
+        RefusedAccountExpired = "refused-account-expired",
+        RefusedKicked = "refused-kicked",
+        RefusedBusy = "refused-busy",
+        RefusedAgain = "refused-again",
+        Blocked = "blocked",
+        HeldThenIn = "held-then-in",
+        HeldInVain = "held-in-vain",
+        PlayedNormal = "played-normal",
+        PlayedSoft = "played-soft",
+        PlayedByGrace = "played-by-grace",
+        Promoted = "promoted",
+        GraceInstantKept = "grace-instant-kept",
+        GraceOverBeforeSeen = "grace-over-before-seen",
+        EvictedOldest = "evicted-oldest",
+        EvictedLatest = "evicted-latest",
+        EvictedSameIpOldest = "evicted-same-ip-oldest",
+        EvictedSameIpLatest = "evicted-same-ip-latest",
+        EvictedAfterHold = "evicted-after-hold",
+        EvictedAfterInstant = "evicted-after-instant",
+        ViewerEndedEvicted = "viewer-ended-evicted",
+        ViewerEndedKicked = "viewer-ended-kicked",
+        ViewerEndedLimit = "viewer-ended-user-limit",
+        PollerLeft = "poller-left",
+        PlaybackDrained = "playback-drained",
     }
 }
 

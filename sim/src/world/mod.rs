@@ -7,6 +7,7 @@ pub(crate) mod chance;
 mod driver;
 mod named;
 pub(crate) mod oracle;
+mod playback;
 mod publisher;
 mod pull;
 mod random;
@@ -42,6 +43,7 @@ pub use witness::Witness;
 use crate::{Figures, Report};
 
 pub(crate) use named::SCENARIOS;
+pub(crate) use playback::SCENARIOS as PLAYBACK_SCENARIOS;
 pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
 
 /// More calls than this within one simulated second are a live-lock.
@@ -264,6 +266,7 @@ impl<'t> World<'t> {
     fn handle(&mut self, input: Input) -> Result<(), Broken> {
         self.budget()?;
         self.witness.input(self.now, &self.truth, &input);
+        self.witness.play_input(&self.truth, &input);
         if self.trace.is_some() && input != Input::Tick {
             self.say(format_args!("→ {}", brief(&input)));
         }
@@ -280,21 +283,27 @@ impl<'t> World<'t> {
         self.edge.handle(clock, input.clone(), &mut senses);
         let mut outputs = std::mem::take(&mut self.scratch);
         outputs.extend(std::iter::from_fn(|| self.edge.poll()));
+        self.name_playbacks(&input);
         for output in &outputs {
             if self.trace.is_some() {
                 self.say(format_args!("← {output:?}"));
             }
+            self.truth.play_hear(self.now, output);
+            self.bench().play_output(&input, output)?;
             self.bench().output(&input, output)?;
             self.witness.output(self.now, &self.truth, output);
+            self.witness.play_output(self.now, &self.truth, output);
             self.truth.output(self.now, &input, output);
+            self.truth.play_output(self.now, &input, output);
             self.blame(output);
         }
         let taken = self.taken(&input)?;
         self.truth.after(self.now, &input);
+        self.truth.play_after(self.now);
         self.truth.pull_after(self.now, &input, taken);
         self.judge(&input, &outputs)?;
         for output in outputs.drain(..) {
-            self.react(output);
+            self.react(output)?;
         }
         self.scratch = outputs;
         Ok(())
@@ -359,7 +368,7 @@ impl<'t> World<'t> {
         Ok(())
     }
 
-    fn react(&mut self, output: Output) {
+    fn react(&mut self, output: Output) -> Result<(), Broken> {
         match output {
             Output::Start { session, .. } => self.negotiate(session),
             Output::Accept { request, session } => {
@@ -379,7 +388,7 @@ impl<'t> World<'t> {
             Output::Finish { session, .. } => self.cut(session),
             Output::Joined { request, viewer } => {
                 if let Some(Owner::Viewer(index)) = self.owners.get(&request) {
-                    self.watching(*index, viewer);
+                    return self.watching(*index, viewer);
                 }
             }
             Output::Ready { feed } => self.readable(feed),
@@ -389,8 +398,10 @@ impl<'t> World<'t> {
             Output::Open { source, channel, index } => self.open_link(source, channel, index),
             Output::Close { source } => self.close_link(source),
             Output::SourceKeyFrame { source } => self.want_key_frame(source),
-            Output::Polls { .. } | Output::Playlist { .. } | Output::Note(_) => {}
+            Output::Polls { viewer, token, .. } => self.polls(viewer, token),
+            Output::Playlist { .. } | Output::Note(_) => {}
         }
+        Ok(())
     }
 
     /// Checks that the run's journal repeats it.

@@ -27,6 +27,7 @@ use holdfast_core::input::{
 use holdfast_core::publish::WAITING_LIMIT;
 use holdfast_core::time::Time;
 
+use super::playback::truth::is_of_feeds;
 use super::truth::{Fate, Post, Session, Truth};
 
 /// An invariant that does not hold.
@@ -366,7 +367,14 @@ impl Bench<'_> {
     }
 
     fn refuse_viewer(&self, request: RequestId, reason: RefuseReason) -> Verdict {
+        if let Some((viewer, at)) = self.truth.asks.get(&request) {
+            return self.refuse_ask(request, *viewer, *at, reason);
+        }
         let Some(join) = self.truth.joins.iter().find(|join| join.request == request) else {
+            // Whether users may play is judged for itself.
+            if self.truth.users.is_play(request) {
+                return Ok(());
+            }
             return Err(Broken { id: "publish-7", what: format!("{request:?} is refused and was never made") });
         };
         let feed = self.truth.feeds.get(&join.feed);
@@ -379,10 +387,34 @@ impl Bench<'_> {
             }
             RefuseReason::Draining => self.truth.draining,
             RefuseReason::NotFound => feed.is_none(),
+            reason if self.truth.users.is_play(request) && !is_of_feeds(reason) => true,
             RefuseReason::TooManyViewers => feed.is_some_and(|feed| feed.viewers.len() >= self.truth.live.viewers),
             _ => false,
         };
         holds!(so, "feed-2", "{request:?} may not watch for {reason:?}");
+        Ok(())
+    }
+
+    /// Whether a viewer that polls is at its end for want of requests or of media.
+    fn may_have_left(&self, viewer: ViewerId) -> bool {
+        let Some(row) = self.truth.viewers.get(&viewer) else { return false };
+        let came = self.truth.feeds[&row.feed].last_push.map_or(row.joined, |push| push.max(row.joined));
+        let now = self.now + self.allowance.early;
+        let asked = row.polled.unwrap_or(row.joined) + self.truth.live.hls.timeout();
+        came + self.truth.live.idle <= now || asked <= now
+    }
+
+    fn refuse_ask(&self, request: RequestId, viewer: ViewerId, at: Time, reason: RefuseReason) -> Verdict {
+        let there = self.truth.viewers.get(&viewer).is_some_and(|viewer| viewer.ended.is_none());
+        let waited = self.now.since(at) + self.allowance.early;
+        // A viewer that ends takes its requests with it, and is told after them.
+        let so = match reason {
+            // By its token somebody else is known.
+            RefuseReason::NotFound => !there || self.truth.is_first_ask(viewer),
+            RefuseReason::StartTimeout => waited >= self.truth.live.hls.hold() || self.may_have_left(viewer),
+            _ => self.truth.draining || there,
+        };
+        holds!(so, "feed-2", "{request:?} of {viewer} is refused for {reason:?} after {waited:?}");
         Ok(())
     }
 
@@ -393,9 +425,14 @@ impl Bench<'_> {
         holds!(viewer.ended.is_none(), "feed-2", "{id} ends as {reason:?} after it ended as {:?}", viewer.ended);
         let feed = &self.truth.feeds[&viewer.feed];
         match reason {
-            ViewerEnd::Left => holds!(false, "feed-2", "{id} is told that it left"),
+            ViewerEnd::Left => {
+                let timeout = self.truth.live.hls.timeout();
+                let so = viewer.polled.is_some_and(|polled| self.now + self.allowance.early >= polled + timeout);
+                holds!(so, "feed-2", "{id} is told that it left, asked last at {:?}", viewer.polled);
+            }
             ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => {
-                holds!(false, "feed-2", "{id} ends as {reason:?} where nobody has to log in");
+                let users = !self.truth.users.users.is_empty();
+                holds!(users, "feed-2", "{id} ends as {reason:?} where nobody has to log in");
             }
             ViewerEnd::Ended | ViewerEnd::NoSource => {
                 let channel = self.truth.channel_of(viewer.feed);
@@ -483,6 +520,7 @@ impl Bench<'_> {
         holds!(sessions.0 == sessions.1, "publish-8", "sessions, by the core and in truth: {sessions:?}");
         let viewers = (edge.feeds().viewer_count(), self.truth.watching);
         holds!(viewers.0 == viewers.1, "feed-2", "viewers, by the core and in truth: {viewers:?}");
+        self.play_standing(edge)?;
         self.channels(edge)
     }
 
@@ -514,6 +552,7 @@ impl Bench<'_> {
         for viewer in &feed.viewers {
             let row = &self.truth.viewers[viewer];
             match row.cursor {
+                _ if row.polled.is_some() => {}
                 Some(cursor) => holds!(cursor >= feed.tail(), "feed-2", "{viewer} was overtaken and is still there"),
                 None => {
                     // An old point will do once the viewer has waited, as long as something comes in; it is looked for again
@@ -533,6 +572,7 @@ impl Bench<'_> {
     /// Judges everything.
     pub fn all(&self, edge: &Edge) -> Verdict {
         self.standing(edge)?;
+        self.play_all(edge)?;
         for (place, state) in self.truth.places.iter().zip(edge.publish().endpoints()) {
             let name = &place.settings.name;
             let holders = state.holders().eq(place.slots.iter().copied());
@@ -563,6 +603,7 @@ impl Bench<'_> {
         let left = (publish.session_count(), publish.unanswered(), publish.timer_count(), edge.feeds().viewer_count());
         holds!(left == (0, 0, 0, 0), "publish-8", "sessions, POSTs, deadlines and viewers left: {left:?}");
         self.channels_rest(edge)?;
+        self.play_rest(edge)?;
         // What is left is to let go of what feeds keep, once nobody has sent or watched for `idle`.
         let kept = self.truth.feeds.values().filter(|feed| !feed.chunks.is_empty());
         let last = kept.filter_map(|feed| feed.used).max().map(|used| used + self.truth.live.idle);

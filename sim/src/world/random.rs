@@ -1,16 +1,22 @@
 //! The random scenario: a configuration, a population and faults drawn from the seed; then peace, and nothing may be left.
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint, Live, Takeover};
-use holdfast_core::input::{EndReason, EndpointId, FeedId, Input, Loss, RequestId, SessionId, SourceId, Writer};
+use holdfast_core::input::{
+    Client, EndReason, EndpointId, FeedId, Input, Loss, PlaybackId, RequestId, SessionId, SourceId, UserId, Viewing,
+    Writer,
+};
+use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Plan, pick, span};
 use super::oracle::{Allowance, Broken};
+use super::playback::{settings, users};
 use super::pull::channels;
 use super::truth::{Fate, Place};
 use super::{Event, Owner, World, generator};
@@ -60,7 +66,7 @@ fn config(dice: &mut SmallRng) -> Config {
         viewers: *pick(dice, &[1, 3, 10_000]),
         ..Live::default()
     };
-    Config { endpoints, channels: channels(dice), live, ..Config::default() }
+    Config { endpoints, channels: channels(dice), live, users: users(dice), playback: settings(dice) }
 }
 
 impl World<'_> {
@@ -105,6 +111,7 @@ impl World<'_> {
             self.add_viewer(feed, first);
         }
         self.populate_channels(dice);
+        self.populate_users(dice);
         self.plan_stall();
         let at = self.now + span(dice, 500, 20_000);
         self.plan_event(at, Event::Operator);
@@ -124,6 +131,7 @@ impl World<'_> {
         if self.plan.strikes(Fault::Nonsense, &mut self.dice) {
             self.talk_nonsense()?;
         }
+        self.kick_playbacks()?;
         let endpoint = self.dice.random_range(0..self.truth.places.len());
         match self.dice.random_range(0..6) {
             0 | 1 => self.crowd(endpoint),
@@ -157,6 +165,11 @@ impl World<'_> {
         let feed = FeedId::from_parts(index + 20, generation);
         self.deliver(Input::Join { request, feed })?;
         self.deliver(Input::KeyFrameWanted { feed })?;
+        let request = self.request(None);
+        let client = Client { address: IpAddr::from([10, 0, 0, 9]), agent: 0 };
+        let viewing = Viewing { user: UserId(index), item: Item::LiveTs(feed), client };
+        self.deliver(Input::Play { request, viewing })?;
+        self.deliver(Input::Kick { playback: PlaybackId::from_parts(index, generation), block: 0 })?;
         let (from, data) = (Writer::Session(session), super::truth::media(0, 188));
         self.deliver(Input::Media { feed, from, data, random_access: Some(0) })?;
         let source = SourceId::from_parts(index, generation);

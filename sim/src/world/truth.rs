@@ -13,6 +13,7 @@ use holdfast_core::input::{
 };
 use holdfast_core::time::Time;
 
+use super::playback::truth::Users;
 use super::pull::truth::{Channel, Source};
 use super::stream::Stream;
 
@@ -172,6 +173,8 @@ pub struct Viewer {
     /// Whose media it read last, and of how many it has read.
     pub of: Option<Writer>,
     pub writers: u32,
+    /// When it last asked for something, if it polls.
+    pub polled: Option<Time>,
 }
 
 /// One endpoint: who holds which slot, and who waits, oldest first.
@@ -205,6 +208,9 @@ pub struct Truth {
     pub answers: BTreeMap<RequestId, (Result<ViewerId, RefuseReason>, Time)>,
     pub channels: Vec<Channel>,
     pub sources: BTreeMap<SourceId, Source>,
+    pub users: Users,
+    /// Requests of viewers that poll, and when they were made.
+    pub asks: BTreeMap<RequestId, (ViewerId, Time)>,
     pub draining: bool,
     /// What time it is for the core: what it was given may lie before what it was given last.
     pub clock: Time,
@@ -238,6 +244,8 @@ impl Truth {
             answers: BTreeMap::new(),
             channels,
             sources: BTreeMap::new(),
+            users: Users::new(config),
+            asks: BTreeMap::new(),
             draining: false,
             clock: Time::ZERO,
             freed: None,
@@ -261,6 +269,7 @@ impl Truth {
             feed.chunks.clear();
         }
         self.freed = None;
+        self.play_before(now, input);
         match input {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
                 self.offer(now, *request, *endpoint);
@@ -272,6 +281,9 @@ impl Truth {
                 self.joins.push(Join { request: *request, feed: *feed, at: now });
             }
             Input::Drain => self.draining = true,
+            Input::Poll { request, viewer, .. } | Input::Playlist { request, viewer } => {
+                self.asks.insert(*request, (*viewer, now));
+            }
             _ => {}
         }
     }
@@ -341,6 +353,12 @@ impl Truth {
                     self.joins.swap_remove(index);
                     self.answers.insert(*request, (Err(*reason), now));
                 }
+                if let Some((viewer, _)) = self.asks.get(request).copied()
+                    && *reason == RefuseReason::NotFound
+                    && self.is_first_ask(viewer)
+                {
+                    self.end_viewer(viewer, ViewerEnd::Left);
+                }
                 let Some(post) = self.posts.get_mut(request) else { return };
                 (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
                 if let Some(place) = self.places.get_mut(post.endpoint) {
@@ -375,7 +393,16 @@ impl Truth {
                 let Some(index) = self.joins.iter().position(|join| join.request == *request) else { return };
                 let feed = self.joins.swap_remove(index).feed;
                 self.answers.insert(*request, (Ok(*viewer), now));
-                let row = Viewer { feed, joined: now, took: now, cursor: None, ended: None, of: None, writers: 0 };
+                let row = Viewer {
+                    feed,
+                    joined: now,
+                    took: now,
+                    cursor: None,
+                    ended: None,
+                    of: None,
+                    writers: 0,
+                    polled: None,
+                };
                 self.viewers.insert(*viewer, row);
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
@@ -390,7 +417,26 @@ impl Truth {
             }
             Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
             Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
-            Output::Polls { .. } | Output::Playlist { .. } => {}
+            Output::Polls { request, viewer, .. } => {
+                // Somebody was known by its token already.
+                match self.asks.get(request).map(|(asked, _)| *asked) {
+                    Some(asked) if asked != *viewer => self.end_viewer(asked, ViewerEnd::Left),
+                    _ => self.asked(now, *viewer),
+                }
+            }
+            Output::Playlist { viewer, .. } => self.asked(now, *viewer),
+        }
+    }
+
+    /// Whether a viewer is there and is not known to poll.
+    pub fn is_first_ask(&self, viewer: ViewerId) -> bool {
+        self.viewers.get(&viewer).is_some_and(|viewer| viewer.ended.is_none() && viewer.polled.is_none())
+    }
+
+    /// A viewer that polls asks for something.
+    fn asked(&mut self, now: Time, viewer: ViewerId) {
+        if let Some(viewer) = self.viewers.get_mut(&viewer) {
+            viewer.polled = Some(now);
         }
     }
 
@@ -429,6 +475,11 @@ impl Truth {
                 }
             }
             Input::Leave { viewer } => self.end_viewer(*viewer, ViewerEnd::Left),
+            Input::Playlist { viewer, .. } | Input::Polled { viewer, .. }
+                if self.viewers.get(viewer).is_some_and(|viewer| viewer.polled.is_some()) =>
+            {
+                self.asked(now, *viewer);
+            }
             _ => {}
         }
     }

@@ -8,11 +8,14 @@ use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Mark, pick, span};
 use super::oracle::Broken;
+use super::playback::Player;
 use super::truth::Chunk;
 use super::{Event, Owner, World};
 
 pub(super) struct Viewer {
-    dice: SmallRng,
+    pub dice: SmallRng,
+    /// For whom it watches, if it has to say so.
+    pub player: Option<Player>,
     feed: FeedId,
     id: Option<ViewerId>,
     /// Its request that has no answer yet.
@@ -21,6 +24,25 @@ pub(super) struct Viewer {
     /// A read is planned.
     reading: bool,
     life: u32,
+}
+
+impl Viewer {
+    pub fn is(&self, id: ViewerId) -> bool {
+        self.id == Some(id)
+    }
+
+    pub fn feed(&self) -> FeedId {
+        self.feed
+    }
+
+    /// Neither watches nor asks.
+    pub fn is_idle(&self) -> bool {
+        self.id.is_none() && self.asking.is_none()
+    }
+
+    fn polls(&self) -> bool {
+        self.player.as_ref().is_some_and(|player| player.hls)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,24 +61,29 @@ pub(super) enum Step {
     Stop,
     Leave,
     HangUp,
+    /// It asks for a playlist or a segment.
+    Poll,
+    /// It opens the next before it closes this.
+    Overlap,
 }
 
 impl World<'_> {
     pub(super) fn add_viewer(&mut self, feed: FeedId, first: Duration) -> usize {
         let index = self.viewers.len();
         let dice = super::generator(self.seed, 10_000 + index as u64);
-        self.viewers.push(Viewer { dice, feed, id: None, asking: None, pace: Pace::Fast, reading: false, life: 0 });
+        let (id, asking, pace, player) = (None, None, Pace::Fast, None);
+        self.viewers.push(Viewer { dice, feed, id, asking, pace, reading: false, life: 0, player });
         self.viewer_step(index, first, Step::Join);
         index
     }
 
-    fn viewer_step(&mut self, index: usize, delay: Duration, step: Step) {
+    pub(super) fn viewer_step(&mut self, index: usize, delay: Duration, step: Step) {
         let life = self.viewers[index].life;
         self.plan_event(self.now + delay, Event::Viewer { index, life, step });
     }
 
     /// Its request was answered: it watches.
-    pub(super) fn watching(&mut self, index: usize, id: ViewerId) {
+    pub(super) fn watching(&mut self, index: usize, id: ViewerId) -> Result<(), Broken> {
         let viewer = &mut self.viewers[index];
         let (plan, dice) = (&self.plan, &mut viewer.dice);
         let stop = plan.strikes(Fault::ViewerStops, dice).then(|| span(dice, 0, 20_000));
@@ -71,13 +98,23 @@ impl World<'_> {
         if let Some(after) = leave {
             self.viewer_step(index, after, Step::Leave);
         }
+        let viewer = &mut self.viewers[index];
+        if !self.healed && viewer.player.is_some() && self.plan.strikes(Fault::OpenBeforeClose, &mut viewer.dice) {
+            let after = span(&mut viewer.dice, 0, 10_000);
+            self.viewer_step(index, after, Step::Overlap);
+        }
+        match self.viewers[index].polls() {
+            true => self.start_polling(index, id),
+            false => Ok(()),
+        }
     }
 
     /// Its request was refused.
     pub(super) fn turned_away(&mut self, index: usize) {
         self.viewers[index].life += 1;
         self.viewers[index].asking = None;
-        let delay = span(&mut self.viewers[index].dice, 300, 10_000);
+        let at_once = self.asks_at_once(index);
+        let delay = at_once.unwrap_or_else(|| span(&mut self.viewers[index].dice, 300, 10_000));
         self.viewer_step(index, delay, Step::Join);
     }
 
@@ -96,7 +133,10 @@ impl World<'_> {
         viewer.life += 1;
         (viewer.id, viewer.asking, viewer.reading) = (None, None, false);
         let late = self.plan.strikes(Fault::LateViewer, &mut viewer.dice);
-        let (delay, again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
+        let (delay, mut again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
+        if viewer.player.is_some() && viewer.dice.random_bool(0.5) {
+            again /= 10;
+        }
         if late {
             self.send_after(delay, Input::Leave { viewer: id });
             self.send_after(delay, Input::Sent { viewer: id, bytes: 188 });
@@ -116,7 +156,7 @@ impl World<'_> {
 
     fn read_soon(&mut self, index: usize) {
         let viewer = &mut self.viewers[index];
-        if viewer.reading {
+        if viewer.reading || viewer.polls() {
             return;
         }
         let delay = match viewer.pace {
@@ -155,6 +195,16 @@ impl World<'_> {
                 self.viewers[index].pace = Pace::Stopped;
                 Ok(())
             }
+            (Step::Poll, Some(id)) if self.viewers[index].pace != Pace::Stopped => self.poll_again(index, id),
+            (Step::Overlap, Some(_)) => {
+                self.overlap(index);
+                Ok(())
+            }
+            // Who polls leaves by asking no more.
+            (Step::Leave, Some(_)) if !self.healed && self.viewers[index].polls() => {
+                self.viewers[index].pace = Pace::Stopped;
+                Ok(())
+            }
             (Step::Leave, Some(id)) => {
                 self.gone(index, id);
                 self.deliver(Input::Leave { viewer: id })
@@ -185,7 +235,8 @@ impl World<'_> {
         if let Some(after) = patience {
             self.viewer_step(index, after, Step::HangUp);
         }
-        self.deliver(Input::Join { request, feed })
+        let play = self.play(index, request);
+        self.deliver(play.unwrap_or(Input::Join { request, feed }))
     }
 
     /// Next time it may watch another channel.
@@ -197,6 +248,9 @@ impl World<'_> {
             if next != viewer.feed {
                 self.witness.faults.add(Fault::Zap);
                 viewer.feed = next;
+                if let Some(player) = &mut viewer.player {
+                    player.token = None;
+                }
             }
         }
     }
@@ -300,7 +354,7 @@ impl World<'_> {
             let head =
                 self.truth.feeds[&row.feed].chunks.iter().rev().find(old).map_or(0, |chunk| chunk.at + chunk.length);
             let behind = row.cursor.is_some_and(|cursor| cursor < head);
-            if viewer.pace == Pace::Fast && behind {
+            if viewer.pace == Pace::Fast && behind && !viewer.polls() {
                 let what = format!("{:?} reads all it is offered and stands at {:?} of {head}", viewer.id, row.cursor);
                 return Err(Broken { id: "feed-3", what });
             }

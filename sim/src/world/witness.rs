@@ -40,6 +40,7 @@ impl Witness {
                 None if truth.joins.iter().any(|join| join.request == *request) => {
                     self.faults.add(Fault::HangUpWaiting);
                 }
+                None if truth.users.is_play(*request) => {}
                 None => self.faults.add(Fault::Nonsense),
             },
             Input::Answered { session } => {

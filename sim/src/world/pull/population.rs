@@ -12,9 +12,9 @@ use super::super::oracle::Broken;
 use super::super::{Event, World};
 use super::origin::Mood;
 
-/// Channels of a run: in every second none.
+/// Channels of a run: in every third none.
 pub fn channels(dice: &mut SmallRng) -> Vec<Channel> {
-    let count = *pick(dice, &[0, 0, 0, 1, 1, 2]);
+    let count = *pick(dice, &[0, 0, 1, 1, 1, 2]);
     (0..count).map(|index| channel(index, dice)).collect()
 }
 
@@ -35,7 +35,7 @@ fn channel(index: u32, dice: &mut SmallRng) -> Channel {
         failback: dice.random_bool(0.8),
         failback_interval: ms(*pick(dice, &[500, 3000])),
         idle_timeout: ms(*pick(dice, &[0, 1000, 5000])),
-        end_grace: ms(*pick(dice, &[0, 1000, 5000])),
+        end_grace: ms(*pick(dice, &[0, 1000, 5000, 5000])),
     }
 }
 
