@@ -3,11 +3,12 @@
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use bytes::Bytes;
 
 use super::Phase;
-use crate::config::{Channel, Config};
+use crate::config::{Channel, Config, Live};
 use crate::edge::Edge;
 use crate::input::{
     ChannelId, Env, Evidence, FeedId, Input, Loss, Note, Output, RefuseReason, RequestId, SessionId, SourceId,
@@ -91,7 +92,9 @@ pub(super) fn ms(ms: u64) -> Time {
 impl Stage {
     pub fn new(settings: Channel, origins: &[Origin]) -> Self {
         let channel = Channel { sources: origins.len() as u32, ..settings };
-        let edge = Edge::new(Config { channels: vec![channel], ..Config::default() });
+        // Viewers here are there and read nothing.
+        let live = Live { progress_timeout: Duration::from_secs(24 * 3600), ..Live::default() };
+        let edge = Edge::new(Config { channels: vec![channel], live, ..Config::default() });
         let feed = edge.pull().feed_of(ChannelId(0)).unwrap();
         Stage {
             edge,
