@@ -23,6 +23,8 @@ pub struct Config {
     pub users: Vec<User>,
     /// What happens when users want to play more than they may.
     pub playback: Playback,
+    /// Where titles come from.
+    pub providers: Vec<Provider>,
 }
 
 /// One channel, `/live/{name}.ts`: a stream that is pulled from origins when somebody wants it (spec: pull §1).
@@ -275,8 +277,12 @@ pub struct User {
     pub name: String,
     /// How many playbacks at once; 0 = any number.
     pub max_connections: u32,
-    /// How many more.
+    /// How many more, which give way to those of others.
     pub soft_connections: u32,
+    /// Who gives way to whom for a provider's account: lower is stronger.
+    pub priority: i8,
+    /// The same, for what uses one of `soft_connections`.
+    pub soft_priority: i8,
     /// Whether it may play at all.
     pub enabled: bool,
     /// From when on it may not play any more; `None` = never.
@@ -286,7 +292,8 @@ pub struct User {
 impl Default for User {
     fn default() -> Self {
         let name = String::from("user");
-        User { name, max_connections: 0, soft_connections: 0, enabled: true, until: None }
+        let (max_connections, soft_connections, priority, soft_priority) = (0, 0, 0, 0);
+        User { name, max_connections, soft_connections, priority, soft_priority, enabled: true, until: None }
     }
 }
 
@@ -307,6 +314,22 @@ pub struct Playback {
     pub permit_wait: Duration,
     /// How many playbacks of a user there may be, counted or not.
     pub sessions_per_user: usize,
+    /// How long what an operator or a stronger playback ended is remembered by its token.
+    pub ended_memory: Duration,
+    /// How long a playback over HLS is kept for its player after its last request.
+    pub hls_session_ttl: Duration,
+    /// How long one of the past is.
+    pub catchup_session_ttl: Duration,
+    /// How long after that its player is still given the same account first.
+    pub provider_affinity_ttl: Duration,
+    /// How long a lease may take to its first media.
+    pub starting_deadline: Duration,
+    /// How long somebody waits for one that gives way.
+    pub preemption_wait: Duration,
+    /// How long one that gave way may not have the same again.
+    pub preempted_block: Duration,
+    /// How long a live stream of a provider stays open for nobody, unless somebody else wants its account.
+    pub linger: Duration,
 }
 
 impl Default for Playback {
@@ -319,7 +342,57 @@ impl Default for Playback {
             cleanup_capacity: 4096,
             permit_wait: Duration::from_secs(5),
             sessions_per_user: 50,
+            ended_memory: Duration::from_secs(600),
+            hls_session_ttl: Duration::from_secs(15),
+            catchup_session_ttl: Duration::from_secs(45),
+            provider_affinity_ttl: Duration::from_secs(120),
+            starting_deadline: Duration::from_secs(5),
+            preemption_wait: Duration::from_millis(1500),
+            preempted_block: Duration::from_secs(3),
+            linger: Duration::from_secs(3),
         }
+    }
+}
+
+/// Where titles come from: a pool of accounts (spec: playback §4).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Provider {
+    /// As [`Endpoint::name`].
+    pub name: String,
+    /// At least one.
+    pub accounts: Vec<Account>,
+    /// How long an account rests after a connection of its was closed before another item may use it: some providers
+    /// count it for a while longer.
+    pub cooling: Duration,
+    /// How a live stream of its is pulled; `name` and `sources` mean nothing here, and `idle_timeout` is [`Playback::linger`].
+    pub live: Channel,
+}
+
+/// One account of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// How many connections at once; 0 = any number.
+    pub max_connections: u32,
+    /// Accounts of a lower one are used first; those of the same one take turns.
+    pub priority: i8,
+    /// Whether it may be used at all.
+    pub enabled: bool,
+    /// From when on it may not be used any more; `None` = never.
+    pub until: Option<Time>,
+    /// Whether the provider bears one connection more for as long as a grace lasts.
+    pub overlap: bool,
+}
+
+impl Default for Provider {
+    fn default() -> Self {
+        let accounts = Vec::from([Account::default()]);
+        Provider { name: String::from("provider"), accounts, cooling: Duration::ZERO, live: Channel::default() }
+    }
+}
+
+impl Default for Account {
+    fn default() -> Self {
+        Account { max_connections: 1, priority: 0, enabled: true, until: None, overlap: false }
     }
 }
 

@@ -9,6 +9,7 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use crate::account::{Accounts, Holder, Told};
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
 use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, RequestId, Token, ViewerEnd, Writer};
@@ -28,6 +29,7 @@ pub struct Edge {
     publish: Publish,
     pull: Pull,
     playback: Playbacks,
+    accounts: Accounts,
     feeds: Feeds,
     out: VecDeque<Output>,
 }
@@ -41,7 +43,8 @@ impl Edge {
         let endpoints = Names::new(&config.endpoints, endpoint_name);
         let channels = Names::new(&config.channels, channel_name);
         let playback = Playbacks::new(&config);
-        Edge { endpoints, channels, config, now: Time::ZERO, publish, pull, playback, feeds, out: VecDeque::new() }
+        let (accounts, now, out) = (Accounts::new(&config), Time::ZERO, VecDeque::new());
+        Edge { endpoints, channels, config, now, publish, pull, playback, accounts, feeds, out }
     }
 
     /// Takes in one input. Time never goes back: an earlier `now` counts as the latest one. What was due by now happens
@@ -50,10 +53,11 @@ impl Edge {
         self.now = self.now.max(now);
         let now = self.now;
         let mut told = self.out.len();
-        let cx = &mut Context { now, env, feeds: &mut self.feeds, out: &mut self.out };
+        let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
         self.publish.tick(cx);
         self.pull.tick(cx);
         cx.feeds.tick(now, cx.out);
+        cx.accounts.tick(now, cx.out);
         // Places that became free are there for whoever waits till now, and for whoever asks now.
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
         self.playback.tick(cx);
@@ -111,12 +115,20 @@ impl Edge {
                 let viewers = cx.feeds.viewer_count() as u32;
                 let sessions = self.publish.drain(cx);
                 cx.out.push_back(Output::Note(Note::Draining { sessions, viewers }));
+                cx.accounts.drain();
                 self.playback.drain(cx);
                 self.pull.drain(cx);
                 cx.feeds.drain(now, cx.out);
             }
             Input::Play { request, viewing } => self.playback.ask(cx, request, viewing),
             Input::Kick { playback, block } => self.playback.kick(cx, playback, Duration::from_micros(block)),
+            Input::Tune { title, providers } => self.pull.tune(cx, title, &providers),
+            Input::Fetch { request, ask } => self.playback.fetch(cx, request, ask),
+            Input::Forwarded { request } => self.playback.forwarded(cx, request),
+            Input::Failed { request, failure } => self.playback.failed(cx, request, failure),
+            Input::Finished { request, reason } => self.playback.finished(cx, request, reason),
+            Input::Stalled { request } => self.playback.stalled(cx, request),
+            Input::Closed { allocation } => cx.accounts.closed(now, cx.out, allocation),
         }
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
@@ -133,8 +145,9 @@ impl Edge {
 
     /// When to call again with [`Input::Tick`] if nothing else happens.
     pub fn deadline(&self) -> Option<Time> {
-        let rooms = [self.publish.deadline(), self.pull.deadline(), self.playback.deadline(), self.feeds.deadline()];
-        rooms.into_iter().flatten().min()
+        let (own, below) = (self.playback.deadline(), [self.accounts.deadline(), self.feeds.deadline()]);
+        let rooms = [self.publish.deadline(), self.pull.deadline(), own].into_iter().chain(below);
+        rooms.flatten().min()
     }
 
     /// The configuration it decides by.
@@ -184,6 +197,11 @@ impl Edge {
         &self.playback
     }
 
+    /// The account room, to look at.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
+    }
+
     /// The live feeds, to look at and to write from.
     pub fn feeds(&self) -> &Feeds {
         &self.feeds
@@ -199,9 +217,13 @@ impl Edge {
 fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, told: &mut usize) {
     loop {
         if let Some((request, item)) = playback.next_admitted() {
-            join(pull, publish, cx, request, item.feed());
+            if let Some(feed) = item.feed() {
+                join(pull, publish, cx, request, feed);
+            }
         } else if let Some(request) = playback.next_abandoned() {
             let _ = cx.feeds.hangup(request) || pull.hangup(cx, request);
+        } else if let Some(told) = cx.accounts.poll() {
+            tell(playback, pull, cx, told);
         } else if let Some(output) = cx.out.get(*told) {
             *told += 1;
             if let Some(heard) = Heard::of(output) {
@@ -210,6 +232,14 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
         } else if !playback.permit(cx) {
             break;
         }
+    }
+}
+
+/// Tells whoever holds or wishes for an account what became of it.
+fn tell(playback: &mut Playbacks, pull: &mut Pull, cx: &mut Context<'_>, told: Told) {
+    match told.holder() {
+        Holder::Source(source) => pull.told(cx, source, told),
+        Holder::Playback(_) | Holder::Probe(_) => playback.told(cx, told),
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`publish`] | which publisher is let in, displaced, ended? |
 //! | [`pull`] | from which origin does a channel come, and what when it does not? |
 //! | [`playback`] | which viewer may play, and what becomes of the others? |
+//! | [`account`] | who may use which account of a provider? |
 //! | [`feed`] | what does a viewer get next, and when does it end? |
 //! | [`journal`] | what was the run, and does it repeat? |
 //! | [`config`] | what was configured? |
@@ -20,6 +21,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod account;
 pub mod config;
 pub mod edge;
 pub mod feed;

@@ -9,6 +9,7 @@
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
 //! | `catalog` | what is there to play? |
+//! | `providers` | what do providers have, and where is it fetched? |
 //! | [`users`] | who may log in, and from where? |
 //! | [`hls`] | what is in a playlist? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
@@ -24,6 +25,7 @@ pub mod http;
 pub mod media;
 pub mod origin;
 pub mod ovt;
+mod providers;
 pub mod routes;
 pub mod sdp;
 pub mod server;

@@ -2,6 +2,7 @@
 
 mod channel;
 mod playback;
+mod provider;
 
 use holdfast_core::config::Config;
 use holdfast_core::input::{
@@ -143,6 +144,11 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::PlaybackPromoted { .. }
         | Note::PlaybackEvicted { .. }
         | Note::PlaybackGraced { .. } => playback::tell(note, settings),
+        Note::AccountGraced { .. }
+        | Note::AccountPreempted { .. }
+        | Note::AccountFailed { .. }
+        | Note::CatalogRead { .. }
+        | Note::CatalogFault { .. } => provider::tell(note, settings),
         Note::RateLimited { peer, refused } => {
             let sentence = format!(
                 "{peer} sends more WHIP requests than `http.limits.whip_rate` allows: {refused} were answered with 429; behind a \
@@ -243,6 +249,11 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::AccountExpired => (Level::INFO, "it has expired or is disabled"),
         RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
         RefuseReason::Busy => (Level::WARN, "there are as many playbacks as `playback.cleanup_capacity` allows"),
+        RefuseReason::ProviderLimit => (Level::INFO, "no account of a provider that has it is free"),
+        RefuseReason::ProviderFailed => (Level::INFO, "no provider gives it"),
+        RefuseReason::Superseded => (Level::DEBUG, "a newer request of the same player took its place"),
+        RefuseReason::Preempted => (Level::INFO, "it gave way to a stronger one a moment ago"),
+        RefuseReason::PlaybackOver => (Level::DEBUG, "its playback was ended, or goes on elsewhere"),
     }
 }
 
@@ -270,6 +281,10 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
         ViewerEnd::Limit => {
             (Level::INFO, "was ended: its user plays as much as it may, and no place became free in time")
         }
+        ViewerEnd::Done => (Level::DEBUG, "was sent to its end"),
+        ViewerEnd::Failed => (Level::INFO, "was ended: the provider broke off"),
+        ViewerEnd::Superseded => (Level::DEBUG, "was ended: its player asked for something else"),
+        ViewerEnd::Preempted => (Level::INFO, "was ended: its account went to a stronger playback"),
     }
 }
 

@@ -217,7 +217,14 @@ impl Feeds {
             ViewerEnd::Ended | ViewerEnd::NoSource => RefuseReason::NoSource,
             ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
             ViewerEnd::Kicked => RefuseReason::Kicked,
-            ViewerEnd::Left | ViewerEnd::Slow | ViewerEnd::Stuck | ViewerEnd::Idle => RefuseReason::StartTimeout,
+            ViewerEnd::Preempted => RefuseReason::Preempted,
+            ViewerEnd::Superseded => RefuseReason::Superseded,
+            ViewerEnd::Left
+            | ViewerEnd::Slow
+            | ViewerEnd::Stuck
+            | ViewerEnd::Idle
+            | ViewerEnd::Done
+            | ViewerEnd::Failed => RefuseReason::StartTimeout,
         };
         let held: Vec<_> = self.holds.of(viewer.feed).filter(|(_, own)| *own == id).collect();
         for (request, _) in held {

@@ -14,16 +14,18 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub use item::Item;
+pub use item::{Binding, Item, Traits};
 use memory::Memory;
 use strategy::Fallen;
 use user::User;
 pub use user::{Place, UserCounts};
 
+use crate::account::Told;
 use crate::config::{Config, Playback as Settings};
 use crate::id::Table;
 use crate::input::{
-    Client, Note, Output, PlaybackId, PlaybackKind, RefuseReason, RequestId, UserId, ViewerEnd, ViewerId, Viewing,
+    Ask, Client, Failure, Note, Output, PlaybackId, PlaybackKind, RefuseReason, RequestId, UserId, ViewerEnd, ViewerId,
+    Viewing,
 };
 use crate::publish::Context;
 use crate::time::{Time, Timers};
@@ -261,6 +263,26 @@ impl Playbacks {
     pub(crate) fn next_abandoned(&mut self) -> Option<RequestId> {
         self.abandoned.pop_front()
     }
+
+    /// A user wants a title.
+    pub(crate) fn fetch(&mut self, cx: &mut Context<'_>, request: RequestId, _ask: Ask) {
+        refuse(cx, request, RefuseReason::NotFound);
+    }
+
+    /// Media of a title came through to a client.
+    pub(crate) fn forwarded(&mut self, _cx: &mut Context<'_>, _request: RequestId) {}
+
+    /// A provider did not give what a request is for.
+    pub(crate) fn failed(&mut self, _cx: &mut Context<'_>, _request: RequestId, _failure: Failure) {}
+
+    /// The response to a request for a title is over.
+    pub(crate) fn finished(&mut self, _cx: &mut Context<'_>, _request: RequestId, _reason: ViewerEnd) {}
+
+    /// The client of a request takes nothing.
+    pub(crate) fn stalled(&mut self, _cx: &mut Context<'_>, _request: RequestId) {}
+
+    /// The account room says something of a playback or a probe.
+    pub(crate) fn told(&mut self, _cx: &mut Context<'_>, _told: Told) {}
 
     /// What the other rooms said: playbacks follow from it.
     pub(crate) fn heard(&mut self, cx: &mut Context<'_>, output: Heard) {

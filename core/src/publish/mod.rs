@@ -17,6 +17,7 @@ pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_
 pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 
+use crate::account::Accounts;
 use crate::config::{Config, Takeover};
 use crate::feed::Feeds;
 use crate::id::{Id, Table};
@@ -117,6 +118,7 @@ pub(crate) struct Context<'a> {
     pub now: Time,
     pub env: &'a mut dyn Env,
     pub feeds: &'a mut Feeds,
+    pub accounts: &'a mut Accounts,
     pub out: &'a mut VecDeque<Output>,
 }
 

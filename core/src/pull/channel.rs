@@ -513,7 +513,7 @@ impl Turn<'_, '_> {
         let upstream = Upstream { source, index, opened, agreed: None, since: None, last: None, wrote: false };
         self.channel.beside = Some(upstream);
         let index = index as u32;
-        self.cx.out.push_back(Output::Open { source, channel, index });
+        self.cx.out.push_back(Output::Open { source, channel, index, grant: None });
         self.cx.out.push_back(Output::Note(Note::SourceOpening { channel, index, source }));
     }
 

@@ -19,9 +19,12 @@ use alloc::vec::Vec;
 
 pub use state::{ChannelCounts, ChannelState, Phase};
 
+use crate::account::Told;
 use crate::config::Config;
 use crate::id::Table;
-use crate::input::{ChannelId, FeedId, Loss, Output, RefuseReason, RequestId, SourceId, SourceKind};
+use crate::input::{
+    ChannelId, FeedId, Loss, Output, ProviderId, RefuseReason, RequestId, SourceId, SourceKind, TitleId,
+};
 use crate::publish::Context;
 use crate::time::{Time, Timers};
 use channel::{Channel, Turn};
@@ -163,6 +166,17 @@ impl Pull {
             self.turn(cx, id, |_| ());
         }
     }
+
+    /// A title is about to be watched: there is a channel of it from here on.
+    pub(crate) fn tune(&mut self, _cx: &mut Context<'_>, _title: TitleId, _providers: &[ProviderId]) {}
+
+    /// The channel of a title that somebody wants, or wanted a moment ago.
+    pub fn tuned(&self, _title: TitleId) -> Option<ChannelId> {
+        None
+    }
+
+    /// The account room says something of a source.
+    pub(crate) fn told(&mut self, _cx: &mut Context<'_>, _source: SourceId, _told: Told) {}
 
     fn of_source(&mut self, cx: &mut Context<'_>, source: SourceId, act: impl FnOnce(&mut Turn<'_, '_>)) {
         match self.sources.get(source).copied() {

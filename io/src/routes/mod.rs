@@ -182,6 +182,23 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
             (Status::FORBIDDEN, None, "an operator ended this playback and does not let it come back yet")
         }
         RefuseReason::Busy => (Status::SERVICE_UNAVAILABLE, Some(5), "this server plays as much at once as it can"),
+        RefuseReason::ProviderLimit => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(5),
+            "all connections that the provider gives are in use; stop another playback first",
+        ),
+        RefuseReason::ProviderFailed => {
+            (Status::BAD_GATEWAY, Some(3), why.unwrap_or("no provider gives this at present"))
+        }
+        RefuseReason::Superseded => {
+            (Status::SERVICE_UNAVAILABLE, Some(1), "a newer request of the same player took the place of this one")
+        }
+        RefuseReason::Preempted => {
+            (Status::SERVICE_UNAVAILABLE, Some(3), "this playback gave way to one that is preferred; try again shortly")
+        }
+        RefuseReason::PlaybackOver => {
+            (Status::FORBIDDEN, None, "this playback is over, or goes on elsewhere; open its playlist again")
+        }
     };
     let problem = Response::problem(status, reason.as_str(), status.reason(), detail);
     match retry {

@@ -30,6 +30,7 @@ use holdfast_core::time::{Time, Timers};
 use crate::catalog::Catalog;
 use crate::http::Date;
 use crate::media::{MediaCommand, MediaEvent};
+use crate::providers::Providers;
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
@@ -94,6 +95,7 @@ pub struct Server {
     refusals: refusals::Refusals,
     catalog: Catalog,
     users: Users,
+    providers: Providers,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -137,6 +139,7 @@ impl Server {
             refusals: refusals::Refusals::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
+            providers: Providers::default(),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -181,6 +184,10 @@ impl Server {
 
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.providers
     }
 
     pub(crate) fn users(&self) -> &Users {
@@ -340,6 +347,7 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
             Output::Note(note) => self.tell(now, note),
         }
     }

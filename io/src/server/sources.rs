@@ -174,7 +174,7 @@ impl Server {
     /// Does what the core says about a source.
     pub(super) fn execute_source(&mut self, now: Time, output: Output) {
         match output {
-            Output::Open { source, channel, index } => self.open_source(now, source, channel, index),
+            Output::Open { source, channel, index, .. } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
             Output::SourceKeyFrame { source } => {
                 if let Some(Means::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.means) {

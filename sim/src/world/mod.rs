@@ -395,11 +395,12 @@ impl<'t> World<'t> {
             Output::ViewerEnd { viewer, .. } => self.viewer_ended(viewer),
             Output::Rebuild { session } => self.side.rebuilt(session),
             Output::KeyFrame { session } => self.side.key_frame(session),
-            Output::Open { source, channel, index } => self.open_link(source, channel, index),
+            Output::Open { source, channel, index, .. } => self.open_link(source, channel, index),
             Output::Close { source } => self.close_link(source),
             Output::SourceKeyFrame { source } => self.want_key_frame(source),
             Output::Polls { viewer, token, .. } => self.polls(viewer, token),
             Output::Playlist { .. } | Output::Note(_) => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
         }
         Ok(())
     }

@@ -163,6 +163,7 @@ impl Bench<'_> {
             }
             Output::ViewerEnd { viewer, reason } => self.viewer_end(input, *viewer, *reason),
             Output::Ready { .. } | Output::Polls { .. } | Output::Playlist { .. } => Ok(()),
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => Ok(()),
             Output::Open { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } | Output::Note(_) => {
                 self.pull_output(input, output)
             }
@@ -433,6 +434,9 @@ impl Bench<'_> {
             ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => {
                 let users = !self.truth.users.users.is_empty();
                 holds!(users, "feed-2", "{id} ends as {reason:?} where nobody has to log in");
+            }
+            ViewerEnd::Done | ViewerEnd::Failed | ViewerEnd::Superseded | ViewerEnd::Preempted => {
+                holds!(false, "feed-2", "{id} ends as {reason:?}, which is for titles");
             }
             ViewerEnd::Ended | ViewerEnd::NoSource => {
                 let channel = self.truth.channel_of(viewer.feed);

@@ -66,7 +66,8 @@ fn config(dice: &mut SmallRng) -> Config {
         viewers: *pick(dice, &[1, 3, 10_000]),
         ..Live::default()
     };
-    Config { endpoints, channels: channels(dice), live, users: users(dice), playback: settings(dice) }
+    let (channels, users, playback) = (channels(dice), users(dice), settings(dice));
+    Config { endpoints, channels, live, users, playback, providers: Vec::new() }
 }
 
 impl World<'_> {

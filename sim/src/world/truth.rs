@@ -417,6 +417,7 @@ impl Truth {
             }
             Output::Open { .. } | Output::Close { .. } | Output::Note(_) => self.pull_output(now, output),
             Output::Ready { .. } | Output::SourceKeyFrame { .. } => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
             Output::Polls { request, viewer, .. } => {
                 // Somebody was known by its token already.
                 match self.asks.get(request).map(|(asked, _)| *asked) {

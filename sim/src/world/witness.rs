@@ -87,6 +87,13 @@ impl Witness {
             }
             Input::Tick | Input::KeyFrameWanted { .. } => {}
             Input::Poll { .. } | Input::Playlist { .. } | Input::Polled { .. } => {}
+            Input::Tune { .. }
+            | Input::Fetch { .. }
+            | Input::Forwarded { .. }
+            | Input::Failed { .. }
+            | Input::Finished { .. }
+            | Input::Stalled { .. }
+            | Input::Closed { .. } => {}
         }
     }
 
@@ -137,11 +144,12 @@ impl Witness {
                 ViewerEnd::Ended => Mark::ViewerEndedEnded,
                 ViewerEnd::NoSource => Mark::ViewerEndedNoSource,
                 ViewerEnd::Stuck => Mark::ViewerEndedStuck,
-                ViewerEnd::Left | ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => return,
+                _ => return,
             }),
             Output::Open { .. } | Output::Joined { .. } | Output::Note(_) => self.pull_output(now, truth, output),
             Output::Accept { .. } | Output::Ready { .. } | Output::Close { .. } | Output::SourceKeyFrame { .. } => {}
             Output::Polls { .. } | Output::Playlist { .. } => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
         }
     }
 
@@ -182,11 +190,7 @@ impl Witness {
             RefuseReason::NotFound => Mark::RefusedNotFound,
             RefuseReason::StartTimeout => Mark::RefusedStartTimeout,
             RefuseReason::NoSource => Mark::RefusedNoSource,
-            RefuseReason::UserLimit
-            | RefuseReason::Suppressed
-            | RefuseReason::AccountExpired
-            | RefuseReason::Kicked
-            | RefuseReason::Busy => return,
+            _ => return,
         });
         if let Some(join) = truth.joins.iter().find(|join| join.request == request) {
             match reason {

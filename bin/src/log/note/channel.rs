@@ -92,6 +92,8 @@ fn lost(loss: Loss) -> (Level, &'static str) {
             (Level::ERROR, "it is this server, or gets the stream from here; name where the stream comes from")
         }
         Loss::TimedOut => (Level::INFO, "it did not agree to send within `connect_timeout`"),
+        Loss::NoAccount => (Level::INFO, "no account of its provider is free"),
+        Loss::Preempted => (Level::INFO, "its account went to somebody else"),
         Loss::NoKeyFrame => (Level::INFO, "what it sends has no key frame, so nobody could begin to watch"),
         Loss::Silent => (Level::DEBUG, "it sent no media for `no_input_timeout`"),
         Loss::NotFound => (Level::DEBUG, "it has no such stream"),

@@ -1,6 +1,7 @@
 //! What is told of users and their playbacks.
 
 use holdfast_core::input::{Note, UserId};
+use holdfast_core::playback::Item;
 use tracing::Level;
 
 use super::{Place, Told, place, refused, seconds, viewer_ended};
@@ -9,9 +10,10 @@ use crate::config::Settings;
 /// Puts a note of a user into words.
 pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
     let name = |user: UserId| settings.core.users.get(user.0 as usize).map_or("", |user| user.name.as_str());
-    let stream = |feed| match place(feed, &settings.core) {
-        Place::Slot(endpoint, slot) => format!("endpoint \"{endpoint}\" slot {slot}"),
-        Place::Channel(channel) => format!("channel \"{channel}\""),
+    let stream = |item: Item| match item.feed().map(|feed| place(feed, &settings.core)) {
+        Some(Place::Slot(endpoint, slot)) => format!("endpoint \"{endpoint}\" slot {slot}"),
+        Some(Place::Channel(channel)) => format!("channel \"{channel}\""),
+        None => format!("a title ({})", item.kind()),
     };
     let of = |user: UserId, level, what: String| {
         let user = name(user);
@@ -20,8 +22,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
     match note {
         Note::PlaybackStarted { user, playback, item, place, waited } => {
             let waited = if *waited < 50_000 { String::new() } else { format!(" after {}", seconds(*waited)) };
-            let what =
-                format!("playback {playback} of {} began{waited}, in a {} place", stream(item.feed()), place.as_str());
+            let what = format!("playback {playback} of {} began{waited}, in a {} place", stream(*item), place.as_str());
             Told { playback: Some(*playback), ..of(*user, Level::INFO, what) }
         }
         Note::PlaybackEnded { user, playback, reason, lasted } => {
@@ -33,7 +34,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         }
         Note::PlaybackRefused { user, item, reason } => {
             let (level, why) = refused(*reason);
-            let what = format!("playback of {} was refused: {why}", stream(item.feed()));
+            let what = format!("playback of {} was refused: {why}", stream(*item));
             Told { reason: Some(reason.as_str()), ..of(*user, level, what) }
         }
         Note::PlaybackPromoted { user, playback } => {

@@ -61,7 +61,7 @@ fn watching(server: &Server, now: Time, id: PlaybackId, playback: &Playback) -> 
     let item = playback.viewing.item;
     Watching {
         id: id.to_string(),
-        stream: server.catalog().path_of(item.feed()).unwrap_or_default().to_owned(),
+        stream: item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
         kind: item.kind(),
         state: playback.state.as_str(),
         place: playback.place.map(Place::as_str),

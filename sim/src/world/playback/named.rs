@@ -90,6 +90,7 @@ fn play(
         },
         users: vec![one.clone(), User { name: "other".into(), ..one }],
         playback: Playback { strategies: strategies.to_vec(), ..Playback::default() },
+        providers: Vec::new(),
     };
     change(&mut config);
     let mut world = World::new(config, seed, Plan::calm(), trace);

@@ -42,6 +42,7 @@ pub fn users(dice: &mut SmallRng) -> Vec<config::User> {
         soft_connections: *pick(dice, &[0, 0, 1, 1, 2]),
         enabled: dice.random_bool(0.95),
         until: dice.random_bool(0.1).then(|| Time::ZERO + span(dice, 0, 40_000)),
+        ..config::User::default()
     };
     (0..count).map(|index| user(index, dice)).collect()
 }
@@ -72,6 +73,7 @@ pub fn settings(dice: &mut SmallRng) -> config::Playback {
         cleanup_capacity: *pick(dice, &[1, 2, 4, 4096, 4096]),
         permit_wait: ms(*pick(dice, &[500, 5000])),
         sessions_per_user: *pick(dice, &[2, 4, 50, 50]),
+        ..config::Playback::default()
     }
 }
 

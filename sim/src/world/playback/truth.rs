@@ -318,8 +318,9 @@ impl Truth {
     fn let_in(&mut self, now: Time, request: RequestId, place: Place) {
         let Some(play) = self.users.plays.get_mut(&request) else { return };
         (play.stage, play.place) = (Stage::In, Some(place));
-        let (user, feed) = (play.viewing.user.0 as usize, play.viewing.item.feed());
+        let (user, item) = (play.viewing.user.0 as usize, play.viewing.item);
         self.users.users[user].held.retain(|own| *own != request);
+        let Some(feed) = item.feed() else { return };
         self.joins.push(Join { request, feed, at: now });
         if let Some(channel) = self.channel_of(feed) {
             self.channels[channel].stirred = now;

@@ -48,7 +48,7 @@ impl Witness {
                     Place::Soft => Mark::PlayedSoft,
                     Place::Grace => Mark::PlayedByGrace,
                 });
-                let endpoint = truth.channel_of(play.viewing.item.feed()).is_none();
+                let endpoint = play.viewing.item.feed().is_some_and(|feed| truth.channel_of(feed).is_none());
                 if *waited > 0 && endpoint {
                     self.marks.add(Mark::HeldThenIn);
                 }

@@ -27,7 +27,7 @@ impl Bench<'_> {
     /// Judges an output about channels before the truth takes it in.
     pub fn pull_output(&self, input: &Input, output: &Output) -> Verdict {
         match *output {
-            Output::Open { source, channel, index } => {
+            Output::Open { source, channel, index, .. } => {
                 let channel = &self.truth.channels[channel.0 as usize];
                 let last = channel.asked[index as usize];
                 let next = last.map(|last| last + channel.settings.no_input_timeout);

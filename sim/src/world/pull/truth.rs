@@ -149,7 +149,7 @@ impl Truth {
     /// Takes in an output about channels and sources.
     pub fn pull_output(&mut self, now: Time, output: &Output) {
         match output {
-            Output::Open { source, channel, index } => {
+            Output::Open { source, channel, index, .. } => {
                 let (place, index) = (channel.0 as usize, *index as usize);
                 let channel = &mut self.channels[place];
                 channel.opens += 1;

@@ -87,6 +87,8 @@ impl Witness {
                     Loss::TimedOut => Mark::LostTimedOut,
                     Loss::Silent => Mark::LostSilent,
                     Loss::NoKeyFrame => Mark::LostNoKeyFrame,
+                    // No source of this world is a provider.
+                    Loss::NoAccount | Loss::Preempted => return,
                 });
                 let (channel, Some(row)) = (&truth.channels[channel.0 as usize], truth.sources.get(&source)) else {
                     return;

@@ -1,0 +1,75 @@
+//! What is told of providers and their accounts.
+
+use holdfast_core::account::Holder;
+use holdfast_core::input::{AccountId, Failure, Note, ProviderId};
+use tracing::Level;
+
+use super::Told;
+use crate::config::Settings;
+
+/// Puts a note of a provider into words.
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+    let provider =
+        |id: ProviderId| settings.core.providers.get(id.0 as usize).map_or("", |provider| provider.name.as_str());
+    let of = |id: ProviderId, level, what: String| Told::new(level, format!("provider \"{}\": {what}", provider(id)));
+    match note {
+        Note::AccountGraced { holder, provider } => {
+            of(*provider, Level::DEBUG, format!("all accounts are in use; {} has its grace", who(*holder)))
+        }
+        Note::AccountPreempted { account, holder, by } => {
+            let (id, number) = place(settings, *account);
+            of(
+                id,
+                Level::INFO,
+                format!("account {number}: {} gives way to {}, which is stronger", who(*holder), who(*by)),
+            )
+        }
+        Note::AccountFailed { account, failure } => {
+            let (id, number) = place(settings, *account);
+            let (level, why) = failed(*failure);
+            of(id, level, format!("account {number}: {why}"))
+        }
+        Note::CatalogRead { provider, live, films, series, skipped } => {
+            let skipped = if *skipped == 0 { String::new() } else { format!("; {skipped} entries could not be used") };
+            let what = format!("{live} live streams, {films} films, {series} series{skipped}");
+            of(*provider, Level::INFO, what)
+        }
+        Note::CatalogFault { provider, why } => {
+            of(*provider, Level::WARN, format!("its catalogue could not be read, the last one is kept: {why}"))
+        }
+        _ => Told::new(Level::DEBUG, String::new()),
+    }
+}
+
+/// The provider of an account, and which of its accounts that is, from 1.
+fn place(settings: &Settings, account: AccountId) -> (ProviderId, usize) {
+    let mut before = 0;
+    for (index, provider) in settings.core.providers.iter().enumerate() {
+        let behind = before + provider.accounts.len();
+        if (account.0 as usize) < behind {
+            return (ProviderId(index as u32), account.0 as usize - before + 1);
+        }
+        before = behind;
+    }
+    (ProviderId(u32::MAX), 0)
+}
+
+fn who(holder: Holder) -> String {
+    match holder {
+        Holder::Playback(playback) => format!("playback {playback}"),
+        Holder::Source(source) => format!("source {source} of a live stream"),
+        Holder::Probe(_) => String::from("a probe"),
+    }
+}
+
+fn failed(failure: Failure) -> (Level, String) {
+    match failure {
+        Failure::Unreachable => (Level::WARN, String::from("it cannot be reached")),
+        Failure::TimedOut => (Level::WARN, String::from("it did not answer in time")),
+        Failure::Status(status @ (401 | 403)) => {
+            (Level::ERROR, format!("it answers {status}: it wants other credentials, or the account is over"))
+        }
+        Failure::Status(status) => (Level::INFO, format!("it answers {status}")),
+        Failure::Unusable => (Level::WARN, String::from("what it answers is of no use")),
+    }
+}

@@ -1,0 +1,296 @@
+//! What happened, for people.
+
+use alloc::string::String;
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    AccountId, ChannelId, EndReason, EndpointId, Failure, FeedId, Loss, PlaybackId, ProviderId, RefuseReason,
+    SessionId, SourceId, Switch, UserId, ViewerEnd, ViewerId,
+};
+use crate::account::Holder;
+use crate::config::Strategy;
+use crate::playback::{Item, Place};
+
+/// What happened, for people. Structured; the program prints it, the simulator checks it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Note {
+    /// A session took a slot.
+    SessionStarted {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// How long the POST had waited for the slot, in µs.
+        waited: u64,
+    },
+    /// A session ended.
+    SessionEnded {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// Why.
+        reason: EndReason,
+        /// How long it lasted, in µs.
+        lasted: u64,
+        /// How long before its end the last media came in, in µs; `None` if none ever did.
+        silent: Option<u64>,
+    },
+    /// A POST was refused.
+    OfferRefused {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Why.
+        reason: RefuseReason,
+        /// How long it had waited, in µs.
+        waited: u64,
+    },
+    /// A session delivers but its slot puts nothing out.
+    SlotStalled {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// Its slot, from 0.
+        slot: u32,
+        /// The session.
+        session: SessionId,
+        /// How long the slot has put nothing out, in µs.
+        stalled: u64,
+    },
+    /// A viewer was ended by us.
+    ViewerEnded {
+        /// The feed.
+        feed: FeedId,
+        /// The viewer.
+        viewer: ViewerId,
+        /// Why.
+        reason: ViewerEnd,
+        /// How long it watched, in µs.
+        lasted: u64,
+        /// How many bytes it was sent.
+        sent: u64,
+    },
+    /// A WHIP request was refused before anybody's slot was looked at.
+    RequestRefused {
+        /// The endpoint.
+        endpoint: EndpointId,
+        /// The HTTP status it was answered with.
+        status: u16,
+        /// What was wrong with it.
+        why: String,
+    },
+    /// Somebody was not let in to watch.
+    ViewerRefused {
+        /// The feed.
+        feed: FeedId,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// An origin is asked for a channel.
+    SourceOpening {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// The source.
+        source: SourceId,
+    },
+    /// A source is of no more use.
+    SourceLost {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// The source.
+        source: SourceId,
+        /// What happened.
+        loss: Loss,
+        /// How long it lasted, in µs.
+        lasted: u64,
+    },
+    /// What was wrong with an origin, as far as the core does not know.
+    SourceFault {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// In words.
+        why: String,
+    },
+    /// The first media of a channel came.
+    ChannelStarted {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long the channel had been wanted, in µs.
+        waited: u64,
+    },
+    /// A source is connected and sends no media; said once a silence.
+    ChannelSilent {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long ago the last media came, in µs; `None` if none ever did.
+        silent: Option<u64>,
+    },
+    /// Media came again on the connection that was silent.
+    ChannelBack {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// How long nothing came, in µs.
+        gap: u64,
+    },
+    /// A channel goes on from another connection.
+    ChannelSwitched {
+        /// The channel.
+        channel: ChannelId,
+        /// Which of its origins, from 0.
+        index: u32,
+        /// Why.
+        why: Switch,
+        /// How long nothing came, in µs.
+        gap: u64,
+    },
+    /// A channel's viewers were ended.
+    ChannelEnded {
+        /// The channel.
+        channel: ChannelId,
+        /// Why.
+        reason: ViewerEnd,
+    },
+    /// Nobody watches a channel any more; its connections are closed.
+    ChannelOff {
+        /// The channel.
+        channel: ChannelId,
+    },
+    /// A user's playback is seen.
+    PlaybackStarted {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// What is played.
+        item: Item,
+        /// Which of the user's places it uses.
+        place: Place,
+        /// How long it had been asked for, in µs.
+        waited: u64,
+    },
+    /// A playback that was seen is over.
+    PlaybackEnded {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// Why.
+        reason: ViewerEnd,
+        /// How long it was seen, in µs.
+        lasted: u64,
+    },
+    /// A user may not play.
+    PlaybackRefused {
+        /// The user.
+        user: UserId,
+        /// What was to be played.
+        item: Item,
+        /// Why.
+        reason: RefuseReason,
+    },
+    /// A playback that others could have ended has a place of its own.
+    PlaybackPromoted {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+    },
+    /// A playback ended for the sake of another one of its user.
+    PlaybackEvicted {
+        /// The user.
+        user: UserId,
+        /// The one that ends.
+        playback: PlaybackId,
+        /// For whose sake.
+        by: PlaybackId,
+        /// By which of the configured strategies.
+        rule: Strategy,
+    },
+    /// All places of a user are used; a playback waits for one, or runs without one, until its grace is over.
+    PlaybackGraced {
+        /// The user.
+        user: UserId,
+        /// The playback.
+        playback: PlaybackId,
+        /// By which of the configured strategies.
+        rule: Strategy,
+    },
+    /// All accounts are used; whoever wants one waits for it, or uses one more than there are, until its grace is over.
+    AccountGraced {
+        /// Who.
+        holder: Holder,
+        /// The provider that is preferred.
+        provider: ProviderId,
+    },
+    /// Whoever used an account gives way to a stronger one.
+    AccountPreempted {
+        /// The account.
+        account: AccountId,
+        /// Who gives way.
+        holder: Holder,
+        /// For whose sake.
+        by: Holder,
+    },
+    /// A connection to a provider failed.
+    AccountFailed {
+        /// The account.
+        account: AccountId,
+        /// What happened.
+        failure: Failure,
+    },
+    /// A provider's catalogue was read.
+    CatalogRead {
+        /// The provider.
+        provider: ProviderId,
+        /// Live streams.
+        live: u64,
+        /// Films.
+        films: u64,
+        /// Series.
+        series: u64,
+        /// Entries that could not be used.
+        skipped: u64,
+    },
+    /// A provider's catalogue could not be read; the last one is kept.
+    CatalogFault {
+        /// The provider.
+        provider: ProviderId,
+        /// In words.
+        why: String,
+    },
+    /// An address sends more requests than it may.
+    RateLimited {
+        /// The address, or the network, that counts as one.
+        peer: String,
+        /// How many of its requests were refused since that was last said.
+        refused: u64,
+    },
+    /// There are as many connections as there may be; said once until there is room again.
+    ConnectionsFull {
+        /// How many there may be.
+        limit: u64,
+    },
+    /// The program began to drain.
+    Draining {
+        /// Sessions that end with it.
+        sessions: u32,
+        /// Viewers that end with it.
+        viewers: u32,
+    },
+}

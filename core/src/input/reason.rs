@@ -1,0 +1,372 @@
+//! Why something ended, was refused, or changed.
+
+use serde::{Deserialize, Serialize};
+
+/// Why a session ended. Each session ends with exactly one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum EndReason {
+    /// The client sent DELETE.
+    Deleted,
+    /// The offer could not be negotiated.
+    NegotiationFailed,
+    /// The client hung up before it had its answer.
+    ClientGone,
+    /// ICE failed or was closed.
+    IceFailed,
+    /// The publisher closed DTLS.
+    DtlsClosed,
+    /// The publisher said goodbye in RTCP for all its sources.
+    Bye,
+    /// No media for `inactivity_timeout`.
+    Inactive,
+    /// No media at all within `setup_timeout`.
+    SetupTimeout,
+    /// Its transport was dead and another publisher wanted the slot.
+    Displaced,
+    /// An operator ended it.
+    Kicked,
+    /// The program ends.
+    Shutdown,
+}
+
+impl EndReason {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            EndReason::Deleted => "deleted",
+            EndReason::NegotiationFailed => "negotiation-failed",
+            EndReason::ClientGone => "client-gone",
+            EndReason::IceFailed => "ice-failed",
+            EndReason::DtlsClosed => "dtls-closed",
+            EndReason::Bye => "bye",
+            EndReason::Inactive => "inactive",
+            EndReason::SetupTimeout => "setup-timeout",
+            EndReason::Displaced => "displaced",
+            EndReason::Kicked => "kicked",
+            EndReason::Shutdown => "shutdown",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [EndReason; 11] = [
+        EndReason::Deleted,
+        EndReason::NegotiationFailed,
+        EndReason::ClientGone,
+        EndReason::IceFailed,
+        EndReason::DtlsClosed,
+        EndReason::Bye,
+        EndReason::Inactive,
+        EndReason::SetupTimeout,
+        EndReason::Displaced,
+        EndReason::Kicked,
+        EndReason::Shutdown,
+    ];
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RefuseReason {
+    /// The slot's holder is alive.
+    HolderLive,
+    /// The slot's holder has not delivered anything yet.
+    HolderNegotiating,
+    /// The slot's holder never delivered audio, so its silence proves nothing.
+    HolderWithoutAudio,
+    /// Nothing was decided within `takeover_wait`.
+    TakeoverTimeout,
+    /// Too many others wait for the same slots.
+    TooManyWaiting,
+    /// The offer could not be negotiated.
+    NegotiationFailed,
+    /// The session was ended before it was answered: displaced, kicked, or not negotiated in time.
+    Ended,
+    /// The program ends.
+    Draining,
+    /// The feed has as many viewers as it may have.
+    TooManyViewers,
+    /// No media came within `start_timeout`, or no segment for a viewer that polls in the time that one may take.
+    StartTimeout,
+    /// No origin of the channel can be had.
+    NoSource,
+    /// There is no such endpoint or feed.
+    NotFound,
+    /// The user plays as much as it may.
+    UserLimit,
+    /// All that could be ended for it was ended by the same player a moment ago.
+    Suppressed,
+    /// The user may not play any more, or not yet again.
+    AccountExpired,
+    /// An operator ended it and does not let it come back yet.
+    Kicked,
+    /// More plays than can be cleaned up after.
+    Busy,
+    /// No account of any provider that has it is free.
+    ProviderLimit,
+    /// No provider gives it; the server knows what the last one said.
+    ProviderFailed,
+    /// A newer request of the same playback took its place.
+    Superseded,
+    /// It gave way to a stronger one a moment ago.
+    Preempted,
+    /// Its playback was ended, or goes on elsewhere, and what its address names is over with that.
+    PlaybackOver,
+}
+
+impl RefuseReason {
+    /// The word for it in problem bodies, status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RefuseReason::HolderLive => "holder-live",
+            RefuseReason::HolderNegotiating => "holder-negotiating",
+            RefuseReason::HolderWithoutAudio => "holder-without-audio",
+            RefuseReason::TakeoverTimeout => "takeover-timeout",
+            RefuseReason::TooManyWaiting => "too-many-waiting",
+            RefuseReason::NegotiationFailed => "negotiation-failed",
+            RefuseReason::Ended => "ended",
+            RefuseReason::Draining => "draining",
+            RefuseReason::TooManyViewers => "too-many-viewers",
+            RefuseReason::StartTimeout => "start-timeout",
+            RefuseReason::NoSource => "no-source",
+            RefuseReason::NotFound => "not-found",
+            RefuseReason::UserLimit => "user-limit",
+            RefuseReason::Suppressed => "suppressed",
+            RefuseReason::AccountExpired => "account-expired",
+            RefuseReason::Kicked => "kicked",
+            RefuseReason::Busy => "busy",
+            RefuseReason::ProviderLimit => "provider-limit",
+            RefuseReason::ProviderFailed => "provider-failed",
+            RefuseReason::Superseded => "superseded",
+            RefuseReason::Preempted => "preempted",
+            RefuseReason::PlaybackOver => "playback-over",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [RefuseReason; 22] = [
+        RefuseReason::HolderLive,
+        RefuseReason::HolderNegotiating,
+        RefuseReason::HolderWithoutAudio,
+        RefuseReason::TakeoverTimeout,
+        RefuseReason::TooManyWaiting,
+        RefuseReason::NegotiationFailed,
+        RefuseReason::Ended,
+        RefuseReason::Draining,
+        RefuseReason::TooManyViewers,
+        RefuseReason::StartTimeout,
+        RefuseReason::NoSource,
+        RefuseReason::NotFound,
+        RefuseReason::UserLimit,
+        RefuseReason::Suppressed,
+        RefuseReason::AccountExpired,
+        RefuseReason::Kicked,
+        RefuseReason::Busy,
+        RefuseReason::ProviderLimit,
+        RefuseReason::ProviderFailed,
+        RefuseReason::Superseded,
+        RefuseReason::Preempted,
+        RefuseReason::PlaybackOver,
+    ];
+}
+
+/// Why a viewer's response ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ViewerEnd {
+    /// Its socket is gone, or it polls no more.
+    Left,
+    /// It fell further behind than the feed keeps.
+    Slow,
+    /// Nothing came into the feed for `idle`.
+    Idle,
+    /// The channel's origin ended it, and did not begin again within `end_grace`.
+    Ended,
+    /// The channel's origins were tried as often as they may be.
+    NoSource,
+    /// The program ends.
+    Shutdown,
+    /// Another playback of its user took its place.
+    Evicted,
+    /// An operator ended it.
+    Kicked,
+    /// Its user plays as much as it may, and no place became free in time.
+    Limit,
+    /// Its socket took nothing for `progress_timeout`.
+    Stuck,
+    /// It was sent to its end.
+    Done,
+    /// The provider broke it off.
+    Failed,
+    /// A newer request of the same playback took its place.
+    Superseded,
+    /// Its account went to a stronger playback.
+    Preempted,
+}
+
+impl ViewerEnd {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ViewerEnd::Left => "left",
+            ViewerEnd::Slow => "slow",
+            ViewerEnd::Idle => "idle",
+            ViewerEnd::Ended => "ended",
+            ViewerEnd::NoSource => "no-source",
+            ViewerEnd::Shutdown => "shutdown",
+            ViewerEnd::Evicted => "evicted",
+            ViewerEnd::Kicked => "kicked",
+            ViewerEnd::Limit => "user-limit",
+            ViewerEnd::Stuck => "stuck",
+            ViewerEnd::Done => "done",
+            ViewerEnd::Failed => "failed",
+            ViewerEnd::Superseded => "superseded",
+            ViewerEnd::Preempted => "preempted",
+        }
+    }
+
+    /// Every reason.
+    pub const ALL: [ViewerEnd; 14] = [
+        ViewerEnd::Left,
+        ViewerEnd::Slow,
+        ViewerEnd::Idle,
+        ViewerEnd::Ended,
+        ViewerEnd::NoSource,
+        ViewerEnd::Shutdown,
+        ViewerEnd::Evicted,
+        ViewerEnd::Kicked,
+        ViewerEnd::Limit,
+        ViewerEnd::Stuck,
+        ViewerEnd::Done,
+        ViewerEnd::Failed,
+        ViewerEnd::Superseded,
+        ViewerEnd::Preempted,
+    ];
+}
+
+/// What became of a source that is of no more use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Loss {
+    /// The origin has no such stream (404, 410).
+    NotFound,
+    /// The origin wants other credentials (401, 403).
+    Forbidden,
+    /// The origin's name is not known.
+    Unresolved,
+    /// Nobody listens there, there is no way there, or TLS cannot be spoken with it.
+    Unreachable,
+    /// The origin refused in another way.
+    Refused,
+    /// The connection broke.
+    Reset,
+    /// The origin ended the stream in order.
+    Ended,
+    /// What the origin sends is no stream that can be passed on.
+    Unusable,
+    /// The origin is this server, or gets the stream from it.
+    Loop,
+    /// The handshake took longer than `connect_timeout`. Decided here.
+    TimedOut,
+    /// No media for `no_input_timeout`. Decided here.
+    Silent,
+    /// Media came, but nothing that a player could start with. Decided here.
+    NoKeyFrame,
+    /// No account of the provider is free. Decided here.
+    NoAccount,
+    /// Its account went to a stronger playback, or to somebody who gets media from it. Decided here.
+    Preempted,
+}
+
+impl Loss {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Loss::NotFound => "not-found",
+            Loss::Forbidden => "forbidden",
+            Loss::Unresolved => "unresolved",
+            Loss::Unreachable => "unreachable",
+            Loss::Refused => "refused",
+            Loss::Reset => "reset",
+            Loss::Ended => "ended",
+            Loss::Unusable => "unusable",
+            Loss::Loop => "loop",
+            Loss::TimedOut => "timed-out",
+            Loss::Silent => "silent",
+            Loss::NoKeyFrame => "no-key-frame",
+            Loss::NoAccount => "no-account",
+            Loss::Preempted => "preempted",
+        }
+    }
+
+    /// Every loss.
+    pub const ALL: [Loss; 14] = [
+        Loss::NotFound,
+        Loss::Forbidden,
+        Loss::Unresolved,
+        Loss::Unreachable,
+        Loss::Refused,
+        Loss::Reset,
+        Loss::Ended,
+        Loss::Unusable,
+        Loss::Loop,
+        Loss::TimedOut,
+        Loss::Silent,
+        Loss::NoKeyFrame,
+        Loss::NoAccount,
+        Loss::Preempted,
+    ];
+}
+
+/// What became of a request to a provider of which nothing was forwarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Failure {
+    /// No connection, or it broke before the answer.
+    Unreachable,
+    /// It took too long.
+    TimedOut,
+    /// It answered with this status, 400 or more.
+    Status(u16),
+    /// What it answered is of no use.
+    Unusable,
+}
+
+impl Failure {
+    /// Whether another account or provider is tried after it (spec: playback §10). What wrong credentials get is never
+    /// asked for elsewhere.
+    pub fn fails_over(self) -> bool {
+        match self {
+            Failure::Unreachable | Failure::TimedOut => true,
+            Failure::Status(status) => matches!(status, 404 | 410 | 429 | 500..=599),
+            Failure::Unusable => false,
+        }
+    }
+}
+
+/// Why a channel changed its origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Switch {
+    /// Nothing came from the other one.
+    Failover,
+    /// One that stands earlier in the list is back.
+    Failback,
+}
+
+impl Switch {
+    /// The word for it in status, metrics and logs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Switch::Failover => "failover",
+            Switch::Failback => "failback",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_counts_at_its_place_among_all() {
+        assert!(EndReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(RefuseReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(ViewerEnd::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
+        assert!(Loss::ALL.iter().enumerate().all(|(place, loss)| *loss as usize == place));
+    }
+}
