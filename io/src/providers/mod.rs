@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
+pub(crate) use settings::{is_private, names_private};
 pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
 
 /// What a title is.

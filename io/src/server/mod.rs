@@ -40,7 +40,7 @@ use connection::Connection;
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
-pub(crate) use relays::{Errand, From as FetchedFrom, Relay, Relays, Size, What};
+pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 pub use sources::{Clip, Sources};

@@ -40,7 +40,7 @@ impl Server {
             self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
             return self.answer_request(now, request, routes::title::elsewhere(&address.url));
         }
-        match self.get(request, address) {
+        match self.asking(request, address) {
             Ok(get) if self.may_ask(request, &get) => {
                 self.relays.allocations.insert(allocation, request);
                 let link = self.connect_relay(request, &get);
@@ -74,7 +74,7 @@ impl Server {
         }
     }
 
-    fn get(&self, request: RequestId, address: Address) -> Result<Get, String> {
+    fn asking(&self, request: RequestId, address: Address) -> Result<Get, String> {
         let Some(relay) = self.relays.relays.get(&request) else { return Err(String::new()) };
         let get = Get::new(address.url).map_err(|fault| fault.to_string())?;
         let mut get = address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value));
@@ -170,7 +170,7 @@ impl Server {
                 let why = format!("the provider redirects more than {REDIRECTS} times");
                 return self.relay_failed(request, Failure::Unusable, why);
             }
-            Ok(Some(get)) => return self.redirected(request, get),
+            Ok(Some(get)) => return self.relay_redirected(request, get),
             Err(fault) => return self.relay_failed(request, Failure::Unusable, fault.to_string()),
         }
         let errand = &relay.errand;
@@ -216,7 +216,7 @@ impl Server {
     }
 
     /// The same is asked for elsewhere, on a connection of the same allocation.
-    fn redirected(&mut self, request: RequestId, get: Get) {
+    fn relay_redirected(&mut self, request: RequestId, get: Get) {
         if !self.may_ask(request, &get) {
             return self.relay_failed(request, Failure::Unusable, String::from(PRIVATE));
         }
