@@ -25,7 +25,7 @@ pub mod http;
 pub mod media;
 pub mod origin;
 pub mod ovt;
-mod providers;
+pub mod providers;
 pub mod routes;
 pub mod sdp;
 pub mod server;

@@ -1,10 +1,14 @@
 //! What providers have: catalogues that are read in the background, and where what is in them is fetched.
 
+mod settings;
+
 use holdfast_core::input::{AccountId, ProviderId, TitleId};
 use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
+pub(crate) use settings::{is_private, names_private};
+pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
 
 /// What a title is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

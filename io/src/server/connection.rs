@@ -41,6 +41,8 @@ pub(super) enum Work {
     Watching(ViewerId),
     /// Being sent a part of a feed.
     Fetching(Fetch),
+    /// For a title, or being sent it.
+    Relaying(RequestId),
 }
 
 /// A body that is being read.
@@ -77,6 +79,10 @@ impl Connection {
         let phase = self.http.phase();
         if phase != self.phase {
             (self.phase, self.since) = (phase, now);
+        }
+        if matches!(self.work, Work::Relaying(_)) {
+            // The relay has its own.
+            return Time::NEVER;
         }
         if !self.http.output().is_empty() {
             return self.since.max(self.progress) + limits.write_timeout;

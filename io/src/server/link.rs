@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use holdfast_core::id::Id;
-use holdfast_core::input::Loss;
+use holdfast_core::input::{Loss, RequestId, SourceId};
 use holdfast_core::time::Time;
 
 use super::{Action, Server, Transmit};
@@ -15,6 +15,15 @@ pub enum LinkKind {}
 /// One connection to an origin, from [`Action::Connect`](super::Action::Connect) until it failed, closed or was to be
 /// closed.
 pub type LinkId = Id<LinkKind>;
+
+/// For whom a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A source of a channel.
+    Source(SourceId),
+    /// A request for a title.
+    Relay(RequestId),
+}
 
 /// Where a link leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,9 +69,11 @@ impl fmt::Display for ConnectError {
 /// What the driver says of links.
 impl Server {
     /// A link is open.
-    pub fn link_connected(&mut self, now: Time, id: LinkId, _peer: SocketAddr) {
-        if self.sources.of_link(id).is_some() {
-            self.actions.push_back(Action::WriteLink(id));
+    pub fn link_connected(&mut self, now: Time, id: LinkId, peer: SocketAddr) {
+        match self.links.get(id).copied() {
+            Some(Owner::Source(_)) => self.actions.push_back(Action::WriteLink(id)),
+            Some(Owner::Relay(request)) => self.relay_connected(request, id, peer),
+            None => {}
         }
         self.pump(now);
     }
@@ -79,14 +90,22 @@ impl Server {
     /// Bytes came from an origin.
     pub fn link_received(&mut self, now: Time, id: LinkId, data: &[u8]) {
         self.be_punctual(now);
-        self.source_received(now, id, data);
+        match self.links.get(id).copied() {
+            Some(Owner::Source(source)) => self.source_received(now, source, data),
+            Some(Owner::Relay(request)) => self.relay_received(now, request, data),
+            None => {}
+        }
         self.pump(now);
     }
 
     /// The origin will send nothing more.
     pub fn link_eof(&mut self, now: Time, id: LinkId) {
         self.be_punctual(now);
-        self.source_eof(now, id);
+        match self.links.get(id).copied() {
+            Some(Owner::Source(source)) => self.source_eof(now, source),
+            Some(Owner::Relay(request)) => self.relay_eof(now, request),
+            None => {}
+        }
         self.pump(now);
     }
 
@@ -97,7 +116,11 @@ impl Server {
 
     /// Whether more bytes of this origin can be taken in.
     pub fn link_wants_read(&self, id: LinkId) -> bool {
-        self.sources.of_link(id).is_some()
+        match self.links.get(id) {
+            Some(Owner::Source(_)) => true,
+            Some(Owner::Relay(request)) => self.relays.wants_read(*request),
+            None => false,
+        }
     }
 
     /// Writes what there is for this origin.
@@ -110,7 +133,13 @@ impl Server {
         id: LinkId,
         write: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> io::Result<Transmit> {
-        while let Some(output) = self.sources.output(id).filter(|output| !output.is_empty()) {
+        let Some(owner) = self.links.get(id).copied() else { return Ok(Transmit::Idle) };
+        loop {
+            let output = match owner {
+                Owner::Source(source) => self.sources.output(source),
+                Owner::Relay(request) => self.relays.output(request),
+            };
+            let Some(output) = output.filter(|output| !output.is_empty()) else { return Ok(Transmit::Idle) };
             let wanted = output.len();
             let written = match write(&[IoSlice::new(output)]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -119,17 +148,21 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.sources.wrote(id, written);
+            match owner {
+                Owner::Source(source) => self.sources.wrote(source, written),
+                Owner::Relay(request) => self.relays.wrote(request, written),
+            }
             if written < wanted {
                 return Ok(Transmit::Blocked);
             }
         }
-        Ok(Transmit::Idle)
     }
 
     fn link_lost(&mut self, now: Time, id: LinkId, loss: Loss, why: String) {
-        if let Some(source) = self.sources.link_gone(id) {
-            self.source_lost(now, source, loss, why);
+        match self.links.remove(id) {
+            Some(Owner::Source(source)) => self.source_lost(now, source, loss, why),
+            Some(Owner::Relay(request)) => self.relay_link_lost(now, request, why),
+            None => {}
         }
         self.pump(now);
     }

@@ -14,6 +14,7 @@ mod polls;
 mod publishers;
 mod rate;
 mod refusals;
+mod relays;
 mod settings;
 mod sources;
 mod viewers;
@@ -39,6 +40,7 @@ use connection::Connection;
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
+pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
 pub use publishers::{Publisher, Publishers};
 pub use settings::{IceServer, Limits, Settings};
 pub use sources::{Clip, Sources};
@@ -84,6 +86,9 @@ pub struct Server {
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
     sources: Sources,
+    relays: relays::Relays,
+    /// Connections to origins and providers, and for whom each is.
+    links: Table<link::LinkKind, link::Owner>,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -148,6 +153,8 @@ impl Server {
             connections: Table::default(),
             publishers: Publishers::default(),
             sources: Sources::default(),
+            relays: relays::Relays::default(),
+            links: Table::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             polls: polls::Polls::default(),
@@ -253,6 +260,7 @@ impl Server {
         }
         self.be_punctual(now);
         self.play_on(now);
+        self.relays_overdue(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -270,6 +278,7 @@ impl Server {
             self.timers.deadline(),
             self.publishers.deadline(),
             self.sources.deadline(),
+            self.relays.deadline(),
             self.refusals.deadline(),
         ];
         rooms.into_iter().flatten().min()
@@ -296,7 +305,7 @@ impl Server {
 
     /// Whether everybody has ended and every answer is written.
     pub fn is_drained(&self) -> bool {
-        self.draining && self.connections.is_empty() && self.publishers.is_empty()
+        self.draining && self.connections.is_empty() && self.publishers.is_empty() && self.relays.is_empty()
     }
 
     /// The next thing to do; drained after each call.
@@ -337,6 +346,9 @@ impl Server {
                     self.requests.remove(&request);
                     return self.edge_refused(now, id, reason);
                 }
+                if let Some(answer) = self.relay_refused(request, reason) {
+                    return self.answer_request(now, request, answer);
+                }
                 let why = self.publishers.take_fault(request);
                 self.answer_request(now, request, routes::refused(reason, why.as_deref()));
             }
@@ -347,7 +359,7 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
-            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => self.execute_relay(now, output),
             Output::Note(note) => self.tell(now, note),
         }
     }

@@ -11,6 +11,7 @@ use crate::codec::Codec;
 use crate::http::Pseudonym;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
+use crate::providers::ProviderSettings;
 use crate::users::Login;
 
 /// What the server needs to know beside what the core decides by.
@@ -40,6 +41,8 @@ pub struct Settings {
     pub journal: bool,
     /// Who may log in, in the order of the core's users; with nobody, nobody has to.
     pub users: Vec<Login>,
+    /// Where titles come from, in the order of the core's providers.
+    pub providers: Vec<ProviderSettings>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether clients come in over TLS.
@@ -68,6 +71,7 @@ impl Default for Settings {
             instance: 0,
             journal: false,
             users: Vec::new(),
+            providers: Vec::new(),
             trusted_proxies: Vec::new(),
             secure: false,
         }

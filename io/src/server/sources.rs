@@ -9,12 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_core::id::Table;
 use holdfast_core::input::{ChannelId, FeedId, Input, Loss, Note, Output, SourceId, Writer};
 use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
 
-use super::link::{LinkId, LinkKind, Target};
+use super::link::{LinkId, Owner, Target};
 use super::{Action, Server};
 use crate::codec::Codec;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
@@ -31,7 +30,6 @@ use player::Player;
 #[derive(Default)]
 pub struct Sources {
     sources: BTreeMap<SourceId, Source>,
-    links: Table<LinkKind, SourceId>,
     channels: BTreeMap<ChannelId, Channel>,
     /// Sources that follow a publishing slot, by its feed.
     followers: BTreeMap<FeedId, Vec<SourceId>>,
@@ -109,24 +107,16 @@ impl Sources {
         self.sources.is_empty()
     }
 
-    pub(super) fn of_link(&self, link: LinkId) -> Option<SourceId> {
-        self.links.get(link).copied()
-    }
-
-    pub(super) fn link_gone(&mut self, link: LinkId) -> Option<SourceId> {
-        self.links.remove(link)
-    }
-
-    pub(super) fn output(&self, link: LinkId) -> Option<&[u8]> {
-        match &self.sources.get(self.links.get(link)?)?.means {
+    pub(super) fn output(&self, source: SourceId) -> Option<&[u8]> {
+        match &self.sources.get(&source)?.means {
             Means::Http(fetch) => Some(fetch.exchange.output()),
             Means::Ovt(conversation) => Some(conversation.client.output()),
             Means::Media | Means::File { .. } | Means::Slot(_) => None,
         }
     }
 
-    pub(super) fn wrote(&mut self, link: LinkId, count: usize) {
-        let Some(source) = self.links.get(link).and_then(|source| self.sources.get_mut(source)) else { return };
+    pub(super) fn wrote(&mut self, source: SourceId, count: usize) {
+        let Some(source) = self.sources.get_mut(&source) else { return };
         match &mut source.means {
             Means::Http(fetch) => fetch.exchange.wrote(count),
             Means::Ovt(conversation) => conversation.client.wrote(count),
@@ -258,7 +248,7 @@ impl Server {
     }
 
     fn connect(&mut self, source: SourceId, target: Target) -> LinkId {
-        let link = self.sources.links.insert(source);
+        let link = self.links.insert(Owner::Source(source));
         self.actions.push_back(Action::Connect(link, target));
         link
     }
@@ -279,7 +269,7 @@ impl Server {
     }
 
     fn drop_link(&mut self, link: LinkId) {
-        if self.sources.links.remove(link).is_some() {
+        if self.links.remove(link).is_some() {
             self.actions.push_back(Action::CloseLink(link));
         }
     }
@@ -302,9 +292,8 @@ impl Server {
         self.sources.channels.entry(channel).or_default().faults.insert(index, why);
     }
 
-    /// Bytes came on a link.
-    pub(super) fn source_received(&mut self, now: Time, link: LinkId, data: &[u8]) {
-        let Some(id) = self.sources.of_link(link) else { return };
+    /// Bytes came from an origin.
+    pub(super) fn source_received(&mut self, now: Time, id: SourceId, data: &[u8]) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
                 fetch.exchange.receive(data);
@@ -318,9 +307,8 @@ impl Server {
         }
     }
 
-    /// A link's origin sends nothing more.
-    pub(super) fn source_eof(&mut self, now: Time, link: LinkId) {
-        let Some(id) = self.sources.of_link(link) else { return };
+    /// An origin sends nothing more.
+    pub(super) fn source_eof(&mut self, now: Time, id: SourceId) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
                 fetch.exchange.eof();
@@ -567,6 +555,6 @@ fn refusal(code: u32) -> Loss {
     }
 }
 
-fn http_target(get: &Get) -> Target {
+pub(super) fn http_target(get: &Get) -> Target {
     Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
 }

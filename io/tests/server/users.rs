@@ -6,7 +6,7 @@ use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
 use holdfast_core::input::SessionId;
 use holdfast_core::time::Time;
 use holdfast_io::server::{ConnId, Limits, Settings};
-use holdfast_io::users::{Login, Password};
+use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
 
 use crate::desk::{Desk, header};
@@ -24,6 +24,8 @@ fn desk(strategies: &[Strategy], settings: Settings) -> Desk {
         name: user.name.clone(),
         password: Password::parse(&format!("{}-secret", user.name)).unwrap(),
         expires: (user.name == "dora").then_some(1_700_000_100),
+        groups: Vec::new(),
+        status: Status::Active,
     };
     let settings = Settings { users: users.iter().map(login).collect(), epoch: 1_700_000_000, ..settings };
     let endpoints = ["live", "stage"].map(|name| Endpoint { name: name.into(), ..Endpoint::default() });
@@ -140,7 +142,13 @@ fn the_guide_knows_the_streams_as_the_list_does() {
 #[test]
 fn names_and_passwords_that_need_it_are_escaped() {
     let users = vec![User { name: "a b".into(), ..User::default() }];
-    let login = Login { name: "a b".into(), password: Password::parse("x/y?&\"é").unwrap(), expires: None };
+    let login = Login {
+        name: "a b".into(),
+        password: Password::parse("x/y?&\"é").unwrap(),
+        expires: None,
+        groups: Vec::new(),
+        status: Status::Active,
+    };
     let config = Config { endpoints: vec![Endpoint::default()], users, ..Config::default() };
     let mut desk = Desk::open(config, Settings { users: vec![login], ..Settings::default() });
     let list = desk.ask(&get("/playlist.m3u?username=a%20b&password=x%2Fy%3F%26%22%C3%A9"));

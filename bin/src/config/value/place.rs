@@ -100,20 +100,6 @@ impl Kind<Origin> for Source {
     }
 
     fn show(&self, value: &Origin) -> String {
-        let starred = |url: &Url| {
-            let mut url = url.clone();
-            if !url.username().is_empty() || url.password().is_some() {
-                // A URL that has them can have others.
-                let _ = url.set_password(None).and_then(|()| url.set_username("***"));
-            }
-            if url.query().is_some() {
-                url.set_query(Some("***"));
-            }
-            url.set_fragment(None);
-            let path = shown_path(&url, "***");
-            url.set_path(&path);
-            String::from(url)
-        };
         quoted(&match value {
             Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => starred(url),
             Origin::Ovt { target, generation, .. } => {
@@ -130,6 +116,22 @@ impl Kind<Origin> for Source {
             Origin::Test | Origin::Slot { .. } => value.label(),
         })
     }
+}
+
+/// A URL without what may be a secret.
+pub(super) fn starred(url: &Url) -> String {
+    let mut url = url.clone();
+    if !url.username().is_empty() || url.password().is_some() {
+        // A URL that has them can have others.
+        let _ = url.set_password(None).and_then(|()| url.set_username("***"));
+    }
+    if url.query().is_some() {
+        url.set_query(Some("***"));
+    }
+    url.set_fragment(None);
+    let path = shown_path(&url, "***");
+    url.set_path(&path);
+    String::from(url)
 }
 
 /// A STUN or TURN server (RFC 7064, RFC 7065).
