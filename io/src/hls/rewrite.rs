@@ -383,7 +383,7 @@ impl Pass<'_, '_> {
     fn address(&mut self, kind: Kind, text: &str) -> Address {
         const NEVER_FETCHED: [&str; 3] = ["data:", "skd:", "urn:"];
         let has = |scheme: &&str| text.get(..scheme.len()).is_some_and(|own| own.eq_ignore_ascii_case(scheme));
-        if text.is_empty() || NEVER_FETCHED.iter().any(|scheme| has(&scheme)) {
+        if text.is_empty() || NEVER_FETCHED.iter().any(has) {
             return Address::Kept;
         }
         let url = self.how.base.join(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
