@@ -1,6 +1,17 @@
 //! Playlists of our own feeds (RFC 8216), in words.
 //!
 //! Addresses in them are relative and carry the viewer's token: a viewer is told by it on whatever connection it asks.
+//!
+//! | file | question it answers |
+//! |---|---|
+//! | `rewrite` | how does a playlist of another server's become one of ours? |
+//! | `sealed` | what does an address in it stand for? |
+//! | `attribute`, `variables` | what is written in a line of it? |
+
+mod attribute;
+pub mod rewrite;
+pub mod sealed;
+mod variables;
 
 use std::fmt::{self, Write};
 
