@@ -366,7 +366,10 @@ impl Server {
                 self.answer_request(now, request, routes::refused(routes::title::ended(reason), None));
             }
             Output::Drop { allocation } => {
-                let Some(request) = self.relays.allocations.get(&allocation).copied() else { return };
+                let Some(request) = self.relays.allocations.get(&allocation).copied() else {
+                    // It was closed before that was asked for, and said to be; who asks waits for the answer all the same.
+                    return self.inbox.push_back(Input::Closed { allocation });
+                };
                 self.drop_upstream(request);
                 let Some(relay) = self.relays.relays.get_mut(&request) else { return };
                 match &mut relay.stage {
