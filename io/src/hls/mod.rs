@@ -84,6 +84,11 @@ pub fn multivariant(base: &str, token: Token, bandwidth: u64) -> String {
     format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{base}{media}?v={token}\n")
 }
 
+/// A multivariant playlist of one media playlist, of which nothing is known.
+pub fn only(address: &str) -> String {
+    format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={BANDWIDTH}\n{address}\n")
+}
+
 /// The media playlist of one viewer. Its media sequence numbers are counted from `first`; not so those of discontinuities, of
 /// which hls.js 1.7 keeps an array that it walks through from 0.
 ///

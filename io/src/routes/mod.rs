@@ -8,7 +8,7 @@
 //! | `/get.php`, `/playlist.m3u` | [`m3u`] |
 //! | `/xmltv.php` | [`xmltv`] |
 //! | `/player_api.php`, `/live/{user}/{password}/{stream}`, `/{user}/{password}/{stream}` | [`xtream`] |
-//! | `/movie/…`, `/series/…`, `/timeshift/…` | [`title`] |
+//! | `/movie/…`, `/series/…`, `/timeshift/…`, `/hls/{sealed}` | [`title`] |
 //! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
@@ -63,6 +63,7 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
         ["movie", name, password, file] => title::play(call, &request, Kind::Film, (name, password), file),
         ["series", name, password, file] => title::play(call, &request, Kind::Episode, (name, password), file),
+        ["hls", sealed] => title::child(call, &request, sealed),
         ["timeshift", name, password, minutes, start, file] => {
             title::timeshift(call, &request, (name, password), (minutes, start), file);
         }

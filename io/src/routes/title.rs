@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `/movie/{user}/{password}/{id}[.ext]`, `/series/…` | a film, an episode |
 //! | `/timeshift/{user}/{password}/{minutes}/{start}/{id}[.ts\|.m3u8]` | what was live |
+//! | `/hls/{sealed}` | what playlists of theirs name |
 //! | `/streaming/timeshift.php`, `/timeshift.php` | the same: `username`, `password`, `stream`, `start`, `duration` |
 
 use holdfast_core::input::{Ask, Failure, RefuseReason, UserId, ViewerEnd, Want};
@@ -13,8 +14,12 @@ use jiff::tz::TimeZone;
 use url::Url;
 
 use super::{login, not_allowed, not_found, refused};
-use crate::http::field::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION, RETRY_AFTER};
-use crate::http::range::{Asked, Several};
+use crate::hls::sealed;
+use crate::http::field::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
+    RETRY_AFTER,
+};
+use crate::http::range::{Asked, Several, Span};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::providers::{Kind, Part, Title};
 use crate::server::{Call, Errand, FetchedFrom, Size, Wanted, What};
@@ -105,18 +110,70 @@ pub(super) fn timeshift_query(call: &mut Call<'_>, request: &Request) {
     timeshift(call, request, (&name, &password), (&minutes, &start), &stream);
 }
 
+/// `/hls/{sealed}`: what a playlist of a provider's names.
+pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return call.answer(other_method(request));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')) {
+        return call.answer(malformed_address());
+    }
+    let Ok(sealed) = call.opened(text) else { return call.answer(not_ours()) };
+    let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+        return call.answer(comes_from_here());
+    };
+    let (what, want) = match sealed.kind {
+        sealed::Kind::Playlist => (What::Playlist, Want::Setup),
+        sealed::Kind::Media => (What::Media, Want::Part),
+        sealed::Kind::Map => (What::Aside, Want::Part),
+        sealed::Kind::Key | sealed::Kind::Data => (What::Aside, Want::Setup),
+    };
+    if request.method == Method::Head {
+        let head = if what == What::Playlist { super::hls::playlist_head() } else { stream_head() };
+        return call.answer(head);
+    }
+    let Some(title) = sealed.item.title() else { return call.answer(not_ours()) };
+    // Players ask for `bytes=0-` of what they want whole.
+    let span = Asked::of(request).span(Several::Whole).filter(|span| what != What::Playlist && *span != Span::From(0));
+    let viewing = login::of(call, request, sealed.user, sealed.item);
+    let ask = Ask {
+        viewing,
+        want,
+        token: Some(sealed.token),
+        account: Some(sealed.account),
+        providers: call.server.providers().sources(title),
+    };
+    call.fetch(Errand {
+        ask,
+        from: FetchedFrom::Child(Box::new(sealed)),
+        what,
+        span,
+        if_range: if_range(request),
+        wanted: Wanted::Anything,
+        up: 1,
+        via,
+    });
+}
+
 /// Who that is; answers the request if it is nobody, or if nothing is fetched for it.
 fn enter(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> Option<UserId> {
     match request.method {
         _ if call.server.users().is_open() => call.answer(not_found()),
         Method::Get | Method::Head => return login::user(call, request, name, password),
-        Method::Options => {
-            let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
-            call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
-        }
-        _ => call.answer(not_allowed("GET, HEAD, OPTIONS")),
+        _ => call.answer(other_method(request)),
     }
     None
+}
+
+/// What is neither GET nor HEAD. Pages of other origins may ask for parts.
+fn other_method(request: &Request) -> Response {
+    if request.method != Method::Options {
+        return not_allowed("GET, HEAD, OPTIONS");
+    }
+    Response::new(Status::NO_CONTENT)
+        .header(ALLOW, FieldValue::from_static("GET, HEAD, OPTIONS"))
+        .header(ACCESS_CONTROL_ALLOW_METHODS, FieldValue::from_static("GET, HEAD, OPTIONS"))
+        .header(ACCESS_CONTROL_ALLOW_HEADERS, FieldValue::from_static("Range, If-Range"))
 }
 
 /// What a request is for.
@@ -155,11 +212,24 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
         What::Playlist | What::Redirect => (None, Want::Setup),
         What::Look => (None, Want::Look),
     };
-    let if_range = request.headers.get(IF_RANGE.as_str()).and_then(|value| FieldValue::new(value).ok());
+    let if_range = if_range(request);
     let viewing = login::of(call, request, user, item);
     let providers = call.server.providers().sources(title);
     let ask = Ask { viewing, want, token: None, account: None, providers };
-    call.fetch(Errand { ask, from: FetchedFrom::Title(part), what, span, if_range, wanted, via });
+    call.fetch(Errand {
+        ask,
+        from: FetchedFrom::Title(part),
+        what,
+        span,
+        if_range,
+        wanted,
+        up: request.segments.len().saturating_sub(1),
+        via,
+    });
+}
+
+fn if_range(request: &Request) -> Option<FieldValue> {
+    request.headers.get(IF_RANGE.as_str()).and_then(|value| FieldValue::new(value).ok())
 }
 
 /// How long a recording is to be.
@@ -263,6 +333,15 @@ fn stream_head() -> Response {
         .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
         .body(Body::Stream)
+}
+
+fn malformed_address() -> Response {
+    let detail = "what follows /hls/ is letters, digits, dashes and underscores, as a playlist of this server has it";
+    Response::problem(Status::BAD_REQUEST, "malformed-address", "Bad Request", detail)
+}
+
+fn not_ours() -> Response {
+    Response::problem(Status::FORBIDDEN, "not-ours", "Forbidden", &sealed::NotOurs.to_string())
 }
 
 fn malformed_time() -> Response {

@@ -6,9 +6,10 @@ use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{live, login, not_allowed, not_found, read_only, text};
+use super::{live, login, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
 use crate::http::{Method, Request, Response};
+use crate::providers::Kind;
 use crate::server::{At, Attempt, Call, Joining};
 
 /// `/player_api.php`: who that is, and with `action` what there is.
@@ -150,7 +151,11 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
     }
     let Some(user) = login::user(call, request, name, password) else { return };
     let Some(feed) = call.server.catalog().get(file.id).map(|stream| stream.feed) else {
-        return call.answer(not_found());
+        let title = call.server.providers().find(Kind::Live, file.id);
+        if title.is_none_or(|title| !title::live(call, request, user, &title, file.hls)) {
+            call.answer(not_found());
+        }
+        return;
     };
     if !live::not_in_a_circle(call, request, feed) {
         return;

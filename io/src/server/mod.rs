@@ -29,6 +29,7 @@ use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
 use crate::catalog::Catalog;
+use crate::hls::sealed::Seal;
 use crate::http::{Date, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
@@ -101,6 +102,8 @@ pub struct Server {
     catalog: Catalog,
     users: Users,
     providers: Providers,
+    /// What addresses in providers' playlists are sealed with; it ends with the process.
+    seal: Seal,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -135,7 +138,8 @@ pub struct Counts {
 
 impl Server {
     /// A server without connections; `entropy` gives unpredictable bytes.
-    pub fn new(config: Config, settings: Settings, entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+    pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+        let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
@@ -145,6 +149,7 @@ impl Server {
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
             providers: Providers::default(),
+            seal,
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,

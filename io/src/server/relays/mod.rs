@@ -5,10 +5,12 @@
 //! | `answer` | what is a client told of what a provider answers? |
 //! | `upstream` | how is a provider asked, and what does it say? |
 //! | `downstream` | what reached the client, and how does it end? |
+//! | `playlist` | where do the addresses in a playlist lead? |
 //! | `sizes` | how large is a title that somebody asked for before? |
 
 mod answer;
 mod downstream;
+mod playlist;
 mod sizes;
 mod upstream;
 
@@ -20,10 +22,10 @@ use holdfast_core::input::{
     AccountId, AllocationId, Ask, Failure, Grant, Input, Output, PlaybackId, RequestId, Token, Viewing, Want,
 };
 use holdfast_core::time::{Time, Timers};
-use url::Url;
 
 use super::connection::Work;
 use super::{Action, Call, ConnId, LinkId, Server, Wanted};
+use crate::hls::sealed::Sealed;
 use crate::http::client::{Exchange, Get};
 use crate::http::range::Span;
 use crate::http::{FieldValue, Via};
@@ -44,8 +46,8 @@ const STALL: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(90);
 /// How often the core is told that media flows.
 const REPORT: Duration = Duration::from_secs(1);
-/// The longest playlist, and the longest key.
-const DOCUMENT: usize = 1024 * 1024;
+/// The longest playlist.
+const DOCUMENT: usize = 8 * 1024 * 1024;
 
 /// A request for a title, as far as fetching it needs to know.
 pub(crate) struct Errand {
@@ -61,6 +63,8 @@ pub(crate) struct Errand {
     pub if_range: Option<FieldValue>,
     /// Whether it is a stream, as which a refusal may be shown.
     pub wanted: Wanted,
+    /// How many levels of its path a playlist's addresses go up before they lead down again.
+    pub up: usize,
     /// The servers that the request came through.
     pub via: Via,
 }
@@ -70,8 +74,8 @@ pub(crate) struct Errand {
 pub(crate) enum From {
     /// What its catalogue says.
     Title(Part),
-    /// Something that one of its playlists names. May hold secrets: not for logs.
-    Child(Url),
+    /// Something that one of its playlists names. Holds secrets: not for logs.
+    Child(Box<Sealed>),
 }
 
 /// What becomes of what is fetched.

@@ -10,7 +10,7 @@ use super::answer::{self, Asked, Verdict};
 use super::{ANSWER, DOCUMENT, End, From, Granted, Stage, Stream, Upstream, What};
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
-use crate::http::{Body, FieldValue, Response, Status, Via};
+use crate::http::{FieldValue, Response, Via};
 use crate::providers::{self, Address};
 use crate::routes;
 use crate::server::link::Owner;
@@ -70,10 +70,10 @@ impl Server {
         let title = relay.errand.ask.viewing.item.title()?;
         match &relay.errand.from {
             From::Title(part) => self.providers.address(title, index, account, *part),
-            From::Child(url) => {
+            From::Child(sealed) => {
                 let Address { fields, .. } =
                     self.providers.address(title, index, account, providers::Part::Playlist)?;
-                Some(Address { url: url.clone(), fields })
+                Some(Address { url: sealed.url.clone(), fields })
             }
         }
     }
@@ -100,7 +100,7 @@ impl Server {
         self.allows_private(request) || !providers::names_private(get.url())
     }
 
-    fn allows_private(&self, request: RequestId) -> bool {
+    pub(super) fn allows_private(&self, request: RequestId) -> bool {
         let provider = self.relays.relays.get(&request).and_then(|relay| {
             let provider = relay.errand.ask.providers.get(relay.granted?.index as usize)?;
             self.settings.providers.get(provider.0 as usize)
@@ -286,26 +286,25 @@ impl Server {
     }
 
     fn provider_finished(&mut self, now: Time, request: RequestId) {
-        self.drop_upstream(request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         match &mut relay.stage {
             Stage::Collecting { document, .. } => {
                 let document = std::mem::take(document);
-                self.document(now, request, document);
+                let Some(base) = relay.upstream.as_ref().map(|upstream| upstream.get.url().clone()) else { return };
+                let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+                match self.rewritten(seconds, request, &document, &base) {
+                    Ok(answer) => self.settled(now, request, answer),
+                    Err((failure, why)) => self.relay_failed(request, failure, why),
+                }
             }
             Stage::Streaming(stream) => {
                 // Less than it said: its client sees that by the length.
                 let end = if stream.left.unwrap_or(0) > 0 || stream.skip > 0 { End::Broken } else { End::Complete };
                 stream.end.get_or_insert(end);
+                self.drop_upstream(request);
             }
             Stage::Waiting | Stage::Asking { .. } => {}
         }
-    }
-
-    /// A playlist is there.
-    fn document(&mut self, now: Time, request: RequestId, document: Vec<u8>) {
-        let answer = Response::new(Status::OK).body(Body::Full(document.into()));
-        self.settled(now, request, answer);
     }
 
     /// The connection is of no more use. What came of a body before still goes to the client.
