@@ -42,7 +42,7 @@ pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
-pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
+pub(crate) use relays::{Errand, From as FetchedFrom, Relay, STAGES, Size, What};
 pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 

@@ -619,3 +619,120 @@ fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
     let parts = addresses(path, &list);
     assert!(list.contains("#EXT-X-ENDLIST") && parts.len() == 4 && parts[3].starts_with("/hls/"), "{list}");
 }
+
+/// An answer whose body follows.
+fn begun(desk: &mut Desk, link: LinkId) {
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n0123");
+}
+
+#[test]
+fn a_seek_takes_the_place_of_what_played() {
+    let mut desk = desk();
+    let first = desk.wants(FILM, "Range: bytes=0-\r\n");
+    let (link, _) = desk.asked_of_provider();
+    begun(&mut desk, link);
+    assert_eq!(status_of(&desk.read(first)), 200);
+    let second = desk.wants(FILM, "Range: bytes=500-\r\n");
+    assert!(desk.closed.contains(&first), "it need not be awaited");
+    let (other, asked) = desk.asked_of_provider();
+    assert!(other != link && asked.contains("bytes=500-"), "{asked}");
+    desk.link_says(other, "HTTP/1.1 206 x\r\nContent-Range: bytes 500-502/503\r\n\r\nabc");
+    assert_eq!(body(&desk.read(second)), "abc");
+    // Before anything came.
+    let third = desk.wants(FILM, "");
+    let fourth = desk.wants(FILM, "");
+    let told = desk.read(third);
+    assert_eq!(status_of(&told), 503, "{told}");
+    assert!(told.contains("superseded") && !desk.closed.contains(&third), "{told}");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, format!("{WHOLE}0123456789"));
+    assert_eq!(body(&desk.read(fourth)), "0123456789");
+}
+
+#[test]
+fn parts_wait_for_one_another_but_not_for_who_takes_nothing() {
+    let mut desk = desk();
+    let part = |from: u64| format!("Range: bytes={from}-{}\r\n", from + 9);
+    let first = desk.wants(FILM, &part(0));
+    let second = desk.wants(FILM, &part(10));
+    let (link, asked) = desk.asked_of_provider();
+    assert!(asked.contains("bytes=0-9"), "{asked}");
+    desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 0-9/100\r\n\r\n0123456789");
+    assert_eq!(body(&desk.read(first)), "0123456789");
+    let (link, asked) = desk.asked_of_provider();
+    assert!(asked.contains("bytes=10-19"), "{asked}");
+    desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 10-19/100\r\n\r\n");
+    desk.writable = false;
+    desk.link_says(link, "012");
+    let third = desk.wants(FILM, &part(20));
+    desk.run(desk.now + 900);
+    assert_eq!(desk.link().0, link, "it may take it yet");
+    desk.run(desk.now + 200);
+    assert!(desk.closed.contains(&second));
+    desk.writable = true;
+    let (link, asked) = desk.asked_of_provider();
+    assert!(asked.contains("bytes=20-29"), "{asked}");
+    desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 20-29/100\r\n\r\n0123456789");
+    assert_eq!(body(&desk.read(third)), "0123456789");
+}
+
+#[test]
+fn a_part_that_others_wait_for_is_read_ahead() {
+    let mut desk = desk();
+    let first = desk.wants(FILM, "Range: bytes=0-999999\r\n");
+    let (link, _) = desk.asked_of_provider();
+    desk.writable = false;
+    desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 0-999999/2000000\r\n\r\n");
+    desk.link_says(link, vec![7; 300_000]);
+    assert!(!desk.server.link_wants_read(link));
+    desk.wants(FILM, "Range: bytes=1000000-1000009\r\n");
+    assert!(desk.server.link_wants_read(link));
+    desk.link_says(link, vec![7; 700_000]);
+    assert!(desk.links.iter().all(|(open, _)| *open != link), "the provider is done with it");
+    desk.writable = true;
+    desk.takes(first, usize::MAX);
+    let taken = desk.written.remove(&first).unwrap();
+    assert_eq!(taken.iter().filter(|byte| **byte == 7).count(), 1_000_000);
+}
+
+#[test]
+fn an_operator_sees_what_is_fetched_and_ends_it() {
+    let mut desk = desk();
+    let client = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    begun(&mut desk, link);
+    desk.run(2_000);
+    let status = desk.status();
+    let playback = &status["users"][0]["playbacks"][0];
+    assert_eq!(
+        (playback["kind"].as_str(), playback["requests"][0]["state"].as_str()),
+        (Some("vod"), Some("streaming"))
+    );
+    let request = &playback["requests"][0];
+    assert_eq!((request["bytes"].as_u64(), request["age_ms"].as_u64()), (Some(4), Some(2_000)), "{request}");
+    assert_eq!(request["account"].as_str(), Some("provider/1"));
+    assert_eq!(desk.metric("holdfast_title_connections"), Some(1));
+    assert_eq!(desk.metric("holdfast_title_sent_bytes_total"), Some(4));
+    let id = playback["id"].as_str().unwrap().to_owned();
+    let ended = desk.ask(&format!("DELETE /api/playbacks/{id}?block=10 HTTP/1.1\r\nHost: h\r\n\r\n"));
+    assert_eq!(status_of(&ended), 204);
+    assert!(desk.closed.contains(&client) && desk.links.is_empty());
+    let again = desk.wants(FILM, "");
+    assert_eq!(status_of(&desk.read(again)), 403);
+}
+
+#[test]
+fn everybody_ends_when_the_program_does() {
+    let mut desk = desk();
+    let playing = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    begun(&mut desk, link);
+    let waiting = desk.wants(&FILM.replace("anna", "ben"), "");
+    desk.server.drain(desk.time());
+    desk.turn();
+    assert!(desk.closed.contains(&playing) && desk.links.is_empty());
+    assert_eq!(status_of(&desk.read(waiting)), 503);
+    desk.gone(playing);
+    desk.gone(waiting);
+    assert!(desk.server.is_drained());
+}

@@ -36,6 +36,7 @@ impl Server {
         let Stage::Streaming(stream) = &mut relay.stage else { return };
         stream.take(own);
         relay.bytes += own;
+        self.relays.counts.bytes += own;
         (relay.moved, relay.taken) = (now, now);
         relay.stalled = false;
         let due = relay.forwarded.is_none_or(|last| last + REPORT <= now);
@@ -64,6 +65,7 @@ impl Server {
         let Stage::Streaming(Stream { end: Some(end), queued: 0, .. }) = relay.stage else { return false };
         let conn = relay.conn;
         if end == End::Broken {
+            self.relays.counts.broken += 1;
             self.over(now, request, ViewerEnd::Failed);
             return true;
         }

@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::input::{
-    AccountId, AllocationId, Ask, Failure, Grant, Input, Output, PlaybackId, RequestId, Token, Viewing, Want,
+    AccountId, AllocationId, Ask, Failure, Grant, Input, Output, PlaybackId, RequestId, TitleId, Token, ViewerEnd,
+    Viewing, Want,
 };
 use holdfast_core::time::{Time, Timers};
 
@@ -93,6 +94,9 @@ pub(crate) enum What {
     Look,
 }
 
+/// What a request can wait for, in words ([`Relay::stage`]).
+pub(crate) const STAGES: [&str; 4] = ["waiting", "asking", "streaming", "stalled"];
+
 /// All requests for titles that are not over.
 #[derive(Default)]
 pub(crate) struct Relays {
@@ -103,6 +107,24 @@ pub(crate) struct Relays {
     /// How many requests of a playback wait.
     waiting: BTreeMap<Group, usize>,
     sizes: Sizes,
+    counts: Counts,
+}
+
+/// What happened so far to requests for titles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Connections to providers that were begun, redirects apart.
+    pub opens: u64,
+    /// Redirects that were followed.
+    pub redirects: u64,
+    /// Bytes of bodies that clients took.
+    pub bytes: u64,
+    /// Responses whose client took nothing for a second.
+    pub stalls: u64,
+    /// Responses that neither side moved a byte of for too long.
+    pub idles: u64,
+    /// Responses that broke off before their end.
+    pub broken: u64,
 }
 
 /// What tells playbacks apart before the core does.
@@ -179,11 +201,6 @@ struct Upstream {
 }
 
 impl Relay {
-    /// What it was asked for.
-    pub fn ask(&self) -> &Ask {
-        &self.errand.ask
-    }
-
     /// Whose it is, once the core said so.
     pub fn playback(&self) -> Option<PlaybackId> {
         self.granted?.playback
@@ -245,6 +262,11 @@ impl Relays {
     /// How many connections to providers are open, or being opened.
     pub fn connections(&self) -> usize {
         self.allocations.len()
+    }
+
+    /// What happened so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -340,7 +362,7 @@ impl Call<'_> {
     }
 
     /// What is known of a title from before.
-    pub fn size(&self, title: holdfast_core::input::TitleId) -> Option<&Size> {
+    pub fn size(&self, title: TitleId) -> Option<&Size> {
         self.server.relays.sizes.get(title)
     }
 }
@@ -420,9 +442,11 @@ impl Server {
                 let why = String::from("the provider did not answer in time");
                 self.relay_failed(request, Failure::TimedOut, why);
             } else if relay.moved + IDLE <= now {
-                self.over(now, request, holdfast_core::input::ViewerEnd::Idle);
+                self.relays.counts.idles += 1;
+                self.over(now, request, ViewerEnd::Idle);
             } else {
                 relay.stalled = true;
+                self.relays.counts.stalls += 1;
                 self.inbox.push_back(Input::Stalled { request });
                 self.relays.rearm(request);
             }

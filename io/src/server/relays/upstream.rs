@@ -47,6 +47,7 @@ impl Server {
         match self.asking(request, address) {
             Ok(get) if self.may_ask(request, &get) => {
                 self.relays.allocations.insert(allocation, request);
+                self.relays.counts.opens += 1;
                 let link = self.connect_relay(request, &get);
                 let exchange = Exchange::new(&get);
                 let upstream = Upstream { link, allocation, get, exchange, redirects: 0 };
@@ -233,6 +234,7 @@ impl Server {
         if self.links.remove(former).is_some() {
             self.actions.push_back(Action::CloseLink(former));
         }
+        self.relays.counts.redirects += 1;
         let link = self.connect_relay(request, &get);
         if let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.as_mut()) {
             (upstream.link, upstream.exchange, upstream.get) = (link, Exchange::new(&get), get);
