@@ -214,7 +214,7 @@ impl Playbacks {
         self.arm(id);
         let strength = self.strength(user, Some(place));
         if titled {
-            cx.accounts.set_strength(cx.now, Holder::Playback(id), Some(strength));
+            cx.accounts.set_strength(cx.now, cx.out, Holder::Playback(id), Some(strength));
         } else if let Some(feed) = item.feed() {
             let own = self.strengths.entry(feed).or_default();
             own.insert((strength, id));

@@ -455,7 +455,7 @@ impl Playbacks {
         let window = playback.viewing.item.traits(&self.settings).window;
         match playback.state {
             State::Active if !window.is_zero() => {
-                cx.accounts.rest(cx.now, Holder::Playback(id));
+                cx.accounts.rest(cx.now, cx.out, Holder::Playback(id));
                 self.transition(id, State::Preserved(cx.now + window));
             }
             State::Preserved(_) => {}
