@@ -365,6 +365,7 @@ fn a_drain_completes_from_every_state() {
     stage.finish(over, ViewerEnd::Left);
     stage.run(300);
     let start = stage.playlist(1, hls(1), A);
+    stage.run(300);
     stage.segment(1, hls(1), start);
     let held = stage.rest(1, vod(2), A);
     stage.run(300);
