@@ -73,7 +73,7 @@ impl Playbacks {
         let Released { holder, player, parting, leaving } = of;
         give_up(cx, holder, &mut holds);
         match parting {
-            Parting::Friends => cx.accounts.rest(cx.now, holder),
+            Parting::Friends => cx.accounts.rest(cx.now, cx.out, holder),
             Parting::Ended => {}
         }
         cx.accounts.end(cx.now, cx.out, holder);

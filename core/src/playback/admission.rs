@@ -214,7 +214,7 @@ impl Playbacks {
         self.arm(id);
         let strength = self.strength(user, Some(place));
         if titled {
-            cx.accounts.set_strength(cx.now, Holder::Playback(id), Some(strength));
+            cx.accounts.set_strength(cx.now, cx.out, Holder::Playback(id), Some(strength));
         } else if let Some(feed) = item.feed() {
             let own = self.strengths.entry(feed).or_default();
             own.insert((strength, id));
@@ -315,6 +315,9 @@ impl Playbacks {
 
     /// Places of a user may be free.
     fn freed(&mut self, cx: &mut Context<'_>, user: UserId) {
+        if self.draining {
+            return;
+        }
         let graces: Vec<PlaybackId> = self.with_place(user, Place::Grace).collect();
         for id in graces {
             self.settle_grace(cx, id);
