@@ -46,6 +46,10 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
+    /// Accounts that failed it: no others will do.
+    pub avoid: &'w [AccountId],
+    pub title: crate::input::TitleId,
+    pub viewing: Option<crate::input::Viewing>,
     pub strength: Strength,
     pub pin: Pin,
     /// How long a lease is kept without a connection after media was forwarded; zero = not at all.
@@ -68,6 +72,7 @@ pub(crate) enum Pin {
 pub(crate) enum Patience {
     /// Nothing: a hedge, a probe.
     None,
+    Meek(Time),
     /// Weaker ones give way; it waits until then for that, or for what becomes free. Where the grace is an instant one and an account
     /// bears it, it gets one connection more than there are at once, until then.
     Until(Time, Grace),
@@ -127,6 +132,7 @@ pub(crate) enum Why {
     Idle,
     /// It had it by grace, and that is over.
     GraceOver,
+    GrantOver,
 }
 
 /// The account room.
@@ -151,6 +157,8 @@ impl Accounts {
 
     /// The holder needs the connection no more: it keeps its slot until it is closed.
     pub(crate) fn release(&mut self, _now: Time, _allocation: AllocationId) {}
+
+    pub(crate) fn failed(&mut self, _now: Time, _out: &mut VecDeque<Output>, _allocation: AllocationId) {}
 
     /// The connection is closed.
     pub(crate) fn closed(&mut self, _now: Time, _out: &mut VecDeque<Output>, _allocation: AllocationId) {}

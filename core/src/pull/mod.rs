@@ -175,6 +175,14 @@ impl Pull {
         None
     }
 
+    pub(crate) fn set_strength(
+        &mut self,
+        _cx: &mut Context<'_>,
+        _feed: FeedId,
+        _strength: Option<crate::account::Strength>,
+    ) {
+    }
+
     /// The account room says something of a source.
     pub(crate) fn told(&mut self, _cx: &mut Context<'_>, _source: SourceId, _told: Told) {}
 

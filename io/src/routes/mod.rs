@@ -119,7 +119,10 @@ fn read_only(call: &mut Call<'_>, request: &Request, answer: impl FnOnce(&mut Ca
 pub(crate) fn shared(response: Response) -> Response {
     response
         .header(ACCESS_CONTROL_ALLOW_ORIGIN, FieldValue::from_static("*"))
-        .header(ACCESS_CONTROL_EXPOSE_HEADERS, FieldValue::from_static("Location, Link, ETag, Retry-After, Content-Length, Content-Range"))
+        .header(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            FieldValue::from_static("Location, Link, ETag, Retry-After, Content-Length, Content-Range"),
+        )
         .header(X_CONTENT_TYPE_OPTIONS, FieldValue::from_static("nosniff"))
 }
 

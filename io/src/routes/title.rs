@@ -17,7 +17,7 @@ use crate::http::field::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
 use crate::http::range::{Asked, Several};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::providers::{Kind, Part, Title};
-use crate::server::{Call, Errand, FetchedFrom, Size, What};
+use crate::server::{Call, Errand, FetchedFrom, Size, Wanted, What};
 
 /// The longest recording that may be asked for, in minutes.
 const MINUTES: u32 = 24 * 60;
@@ -56,7 +56,8 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, pa
         (_, Kind::Episode) => (Item::Series(id), What::Media),
         _ => (Item::Vod(id), What::Media),
     };
-    fetch(call, request, user, Wanted { item, part: Part::Whole, what });
+    let wanted = if title.extension == "ts" { Wanted::MpegTs } else { Wanted::Anything };
+    fetch(call, request, user, Order { item, part: Part::Whole, what, wanted });
 }
 
 /// A live stream of a provider that comes as HLS or DASH. Whether it is one; if not, it is not answered.
@@ -72,7 +73,7 @@ pub(super) fn live(call: &mut Call<'_>, request: &Request, user: UserId, title: 
         _ => return false,
     };
     let part = if what == What::Playlist { Part::Playlist } else { Part::Whole };
-    fetch(call, request, user, Wanted { item, part, what });
+    fetch(call, request, user, Order { item, part, what, wanted: Wanted::Anything });
     true
 }
 
@@ -92,8 +93,8 @@ pub(super) fn timeshift(
     let Some(title) = call.server.providers().find(Kind::Live, file.id) else { return call.answer(not_found()) };
     let playlist = file.is_playlist();
     let part = Part::Archive { start, minutes, playlist };
-    let what = if playlist { What::Playlist } else { What::Media };
-    fetch(call, request, user, Wanted { item: Item::Catchup(title.title), part, what });
+    let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };
+    fetch(call, request, user, Order { item: Item::Catchup(title.title), part, what, wanted });
 }
 
 /// The same with everything in the query.
@@ -119,14 +120,15 @@ fn enter(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> 
 }
 
 /// What a request is for.
-struct Wanted {
+struct Order {
     item: Item,
     part: Part,
     what: What,
+    wanted: Wanted,
 }
 
-fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, wanted: Wanted) {
-    let Wanted { item, part, what } = wanted;
+fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
+    let Order { item, part, what, wanted } = order;
     let Some(title) = item.title() else { return call.answer(not_found()) };
     let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
         return call.answer(comes_from_here());
@@ -157,7 +159,7 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, wanted: Wanted) {
     let viewing = login::of(call, request, user, item);
     let providers = call.server.providers().sources(title);
     let ask = Ask { viewing, want, token: None, account: None, providers };
-    call.fetch(Errand { ask, from: FetchedFrom::Title(part), what, span, if_range, via });
+    call.fetch(Errand { ask, from: FetchedFrom::Title(part), what, span, if_range, wanted, via });
 }
 
 /// How long a recording is to be.
@@ -264,7 +266,8 @@ fn stream_head() -> Response {
 }
 
 fn malformed_time() -> Response {
-    let detail = "a recording is named by its length in minutes, 1 to 1440, and its beginning: /60/2026-11-30:20-15/, in UTC";
+    let detail =
+        "a recording is named by its length in minutes, 1 to 1440, and its beginning: /60/2026-11-30:20-15/, in UTC";
     Response::problem(Status::BAD_REQUEST, "malformed-time", "Bad Request", detail)
 }
 
@@ -290,9 +293,22 @@ mod tests {
             assert_eq!(start(text), Some(seconds), "{text}");
         }
         for text in [
-            "", "2026-11-30", "2026-02-29:00-00", "2026-13-01:00-00", "2026-11-30:24-00", "2026-11-30:20-60", "x", "-1",
-            "2026-11-30:20-15-00-00", "2026-11-30-1:20-15", "+2026-11-30:20-15", "1969-12-31:00-00", "12345678",
-            "99999999999999999999", "2026-11-30:20", "70000-01-01:00-00",
+            "",
+            "2026-11-30",
+            "2026-02-29:00-00",
+            "2026-13-01:00-00",
+            "2026-11-30:24-00",
+            "2026-11-30:20-60",
+            "x",
+            "-1",
+            "2026-11-30:20-15-00-00",
+            "2026-11-30-1:20-15",
+            "+2026-11-30:20-15",
+            "1969-12-31:00-00",
+            "12345678",
+            "99999999999999999999",
+            "2026-11-30:20",
+            "70000-01-01:00-00",
         ] {
             assert_eq!(start(text), None, "{text}");
         }

@@ -4,9 +4,10 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use holdfast_core::input::{Input, Note, RefuseReason, RequestId};
+use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
-use super::connection::{Connection, Work};
+use super::connection::{Connection, Wanted, Work};
 use super::{Action, Call, ConnId, Fetch, Server, Transmit};
 use crate::http::{Date, Event, Phase, Response};
 use crate::routes;
@@ -310,6 +311,10 @@ impl Server {
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
             let input = input(request);
+            connection.wanted = match &input {
+                Input::Play { viewing, .. } if matches!(viewing.item, Item::LiveTs(_)) => Wanted::MpegTs,
+                _ => Wanted::Anything,
+            };
             connection.work =
                 if matches!(input, Input::Offer { .. }) { Work::Offering(request) } else { Work::Joining(request) };
             self.requests.insert(request, id);

@@ -17,6 +17,8 @@ pub(super) struct Connection {
     pub edge: Option<Box<Edge>>,
     pub peer: SocketAddr,
     pub work: Work,
+    /// What its last request asked for that was put before the core.
+    pub wanted: Wanted,
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
@@ -45,6 +47,14 @@ pub(super) enum Work {
     Relaying(RequestId),
 }
 
+/// What a request asked for, as far as it matters to its refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    Anything,
+    /// A stream in which something else may be shown.
+    MpegTs,
+}
+
 /// A body that is being read.
 pub(crate) struct Body {
     pub data: Vec<u8>,
@@ -59,6 +69,7 @@ impl Connection {
             edge: None,
             peer,
             work: Work::None,
+            wanted: Wanted::Anything,
             progress: Time::ZERO,
             armed: Time::NEVER,
             served: false,

@@ -24,25 +24,25 @@ use std::collections::{BTreeMap, VecDeque};
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
 use crate::catalog::Catalog;
-use crate::http::Date;
+use crate::http::{Date, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
-pub(crate) use connection::Body as ReadBody;
 use connection::Connection;
+pub(crate) use connection::{Body as ReadBody, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
-pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
 pub use publishers::{Publisher, Publishers};
-pub use settings::{IceServer, Limits, Settings};
+pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
+pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
@@ -346,11 +346,11 @@ impl Server {
                     self.requests.remove(&request);
                     return self.edge_refused(now, id, reason);
                 }
-                if let Some(answer) = self.relay_refused(request, reason) {
-                    return self.answer_request(now, request, answer);
-                }
                 let why = self.publishers.take_fault(request);
-                self.answer_request(now, request, routes::refused(reason, why.as_deref()));
+                let answer = self.relay_refused(request, reason);
+                let answer = self.slate(request, reason).or(answer);
+                let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
+                self.answer_request(now, request, answer);
             }
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
@@ -362,6 +362,17 @@ impl Server {
             Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => self.execute_relay(now, output),
             Output::Note(note) => self.tell(now, note),
         }
+    }
+
+    /// What a player of MPEG-TS is shown in place of a refusal, if there is something.
+    fn slate(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
+        let clip = match reason {
+            RefuseReason::UserLimit => self.settings.slates.user_limit.as_ref(),
+            RefuseReason::ProviderLimit => self.settings.slates.provider_limit.as_ref(),
+            _ => None,
+        }?;
+        let connection = self.connections.get(*self.requests.get(&request)?)?;
+        (connection.wanted == Wanted::MpegTs).then(|| routes::live::slate(clip.data()))
     }
 
     /// Tells people, but not of every refusal.

@@ -4,9 +4,7 @@ use holdfast_core::input::Failure;
 
 use super::{Size, What};
 use crate::http::client::ResponseHead;
-use crate::http::field::{
-    ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, FieldName, LAST_MODIFIED,
-};
+use crate::http::field::{ACCEPT_RANGES, CACHE_CONTROL, CONTENT_RANGE, CONTENT_TYPE, ETAG, FieldName, LAST_MODIFIED};
 use crate::http::range::{ContentRange, Span};
 use crate::http::{Body, FieldValue, Response, Status};
 
@@ -64,9 +62,7 @@ impl Pass {
 pub(super) fn judge(asked: Asked, head: &ResponseHead) -> Verdict {
     match (head.status, asked.what) {
         (200 | 206, What::Playlist) => Verdict::Document,
-        (200, What::Look) => {
-            Verdict::Known(Size { length: length(head), fields: with_ranges(kept(head), "none") })
-        }
+        (200, What::Look) => Verdict::Known(Size { length: length(head), fields: with_ranges(kept(head), "none") }),
         (206, What::Look) => match content_range(head) {
             Some(ContentRange::Part { length, .. }) => {
                 Verdict::Known(Size { length, fields: with_ranges(kept(head), "bytes") })
@@ -79,9 +75,7 @@ pub(super) fn judge(asked: Asked, head: &ResponseHead) -> Verdict {
             let range = content_range(head).filter(|range| matches!(range, ContentRange::Unsatisfied { .. }));
             Verdict::Unsatisfiable(range)
         }
-        (status @ 400..=599, _) => {
-            Verdict::Failed(Failure::Status(status), format!("the provider answers {status}"))
-        }
+        (status @ 400..=599, _) => Verdict::Failed(Failure::Status(status), format!("the provider answers {status}")),
         (status, _) => unusable(&format!("the provider answers {status}")),
     }
 }

@@ -68,9 +68,12 @@ fn a_provider_without_ranges_is_read_up_to_where_it_begins() {
     assert_eq!(judge(asked(Some(Span::From(100))), &head(whole)), Verdict::Unsatisfiable(Some(range)));
     let far = format!("200 OK\r\nContent-Length: {}", SKIP + 100);
     assert_eq!(passed(asked(Some(Span::From(SKIP))), &far).3, SKIP);
-    for (span, answer) in
-        [(Span::From(SKIP + 1), far.as_str()), (Span::Last(5), &far), (Span::From(1), "200 OK"), (Span::Last(5), "200 OK")]
-    {
+    for (span, answer) in [
+        (Span::From(SKIP + 1), far.as_str()),
+        (Span::Last(5), &far),
+        (Span::From(1), "200 OK"),
+        (Span::Last(5), "200 OK"),
+    ] {
         assert!(matches!(judge(asked(Some(span)), &head(answer)), Verdict::Failed(Failure::Unusable, _)), "{span:?}");
     }
 }

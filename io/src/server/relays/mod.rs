@@ -23,7 +23,7 @@ use holdfast_core::time::{Time, Timers};
 use url::Url;
 
 use super::connection::Work;
-use super::{Action, Call, ConnId, LinkId, Server};
+use super::{Action, Call, ConnId, LinkId, Server, Wanted};
 use crate::http::client::{Exchange, Get};
 use crate::http::range::Span;
 use crate::http::{FieldValue, Via};
@@ -59,6 +59,8 @@ pub(crate) struct Errand {
     pub span: Option<Span>,
     /// The client wants that part only of this version of it (RFC 9110 §13.1.5).
     pub if_range: Option<FieldValue>,
+    /// Whether it is a stream, as which a refusal may be shown.
+    pub wanted: Wanted,
     /// The servers that the request came through.
     pub via: Via,
 }
@@ -310,6 +312,7 @@ impl Call<'_> {
         let request = RequestId(server.next_request);
         let Some(connection) = server.connections.get_mut(*id) else { return };
         connection.work = Work::Relaying(request);
+        connection.wanted = errand.wanted;
         server.requests.insert(request, *id);
         server.inbox.push_back(Input::Fetch { request, ask: errand.ask.clone() });
         let relay = Relay {
@@ -435,7 +438,9 @@ impl Relays {
 impl Server {
     /// Says that a connection is closed, once.
     fn drop_upstream(&mut self, request: RequestId) {
-        let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.take()) else { return };
+        let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.take()) else {
+            return;
+        };
         if self.links.remove(upstream.link).is_some() {
             self.actions.push_back(Action::CloseLink(upstream.link));
         }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use holdfast_core::input::TitleId;
 
-use crate::http::field::FieldName;
 use crate::http::FieldValue;
+use crate::http::field::FieldName;
 
 /// So many titles are remembered.
 const TITLES: usize = 4096;

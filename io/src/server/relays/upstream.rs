@@ -31,7 +31,11 @@ impl Server {
         relay.granted = Some(granted);
         let Some(address) = self.address(request) else {
             self.closed_allocation(allocation);
-            return self.relay_failed(request, Failure::Unusable, String::from("the catalogue does not have it any more"));
+            return self.relay_failed(
+                request,
+                Failure::Unusable,
+                String::from("the catalogue does not have it any more"),
+            );
         };
         let what = self.relays.relays.get(&request).map(|relay| relay.errand.what);
         if what == Some(What::Redirect) {
@@ -260,9 +264,8 @@ impl Server {
                 let skipped = usize::try_from(stream.skip).unwrap_or(usize::MAX).min(data.len());
                 stream.skip -= skipped as u64;
                 let data = data.split_off(skipped);
-                let wanted = stream.left.map_or(data.len(), |left| {
-                    usize::try_from(left).unwrap_or(usize::MAX).min(data.len())
-                });
+                let wanted =
+                    stream.left.map_or(data.len(), |left| usize::try_from(left).unwrap_or(usize::MAX).min(data.len()));
                 if stream.queued == 0 {
                     relay.taken = now;
                 }
