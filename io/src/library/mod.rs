@@ -45,6 +45,12 @@ pub struct Library {
     pub group: String,
 }
 
+impl Default for Library {
+    fn default() -> Self {
+        Library { name: String::new(), path: PathBuf::new(), kind: Shelf::Films, group: String::from("Library") }
+    }
+}
+
 /// What is in a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Shelf {
@@ -243,18 +249,17 @@ impl Libraries {
         groups.is_empty() || groups.iter().any(|group| group == self.group(library))
     }
 
-    /// How many files there are.
-    pub fn len(&self) -> usize {
-        self.files.len()
+    /// How many films or episodes there are in the library at this place.
+    pub fn count(&self, library: usize) -> usize {
+        self.files.iter().filter(|local| local.library == library).count()
     }
 }
 
 /// FNV-1a of some texts, each with its end.
 fn hash(texts: &[&str]) -> u64 {
     let bytes = texts.iter().flat_map(|text| text.bytes().chain([0xff]));
-    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    });
+    let hash =
+        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
     // Its upper bits alone hardly depend on what came last.
     (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }

@@ -85,10 +85,8 @@ fn stem(path: &Path) -> String {
 /// `The.Film_2019` is `The Film 2019`. Nothing in it ends a line.
 fn readable(name: &str) -> String {
     let spaced = name.contains(' ');
-    let name: String = name
-        .chars()
-        .map(|c| if c.is_control() || (!spaced && matches!(c, '.' | '_')) { ' ' } else { c })
-        .collect();
+    let name: String =
+        name.chars().map(|c| if c.is_control() || (!spaced && matches!(c, '.' | '_')) { ' ' } else { c }).collect();
     name.trim().to_owned()
 }
 

@@ -16,10 +16,12 @@ mod rate;
 mod refusals;
 mod relays;
 mod settings;
+mod shelves;
 mod sources;
 mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -30,6 +32,7 @@ use holdfast_core::time::{Time, Timers};
 
 use crate::catalog::Catalog;
 use crate::http::{Date, Response};
+use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
@@ -41,7 +44,7 @@ pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
-pub(crate) use relays::{Errand, From as FetchedFrom, Size, What};
+pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Size, What};
 pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 
@@ -63,6 +66,10 @@ pub enum Action {
     WriteLink(LinkId),
     /// Drop the link, at whatever stage it is; then nothing more is said of it.
     CloseLink(LinkId),
+    /// Do something with the file of a request; answered by [`Server::file`], but for closing.
+    File(RequestId, FileCommand),
+    /// Look through libraries; answered by [`Server::scanned`].
+    Scan(Arc<[Library]>),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -101,6 +108,7 @@ pub struct Server {
     catalog: Catalog,
     users: Users,
     providers: Providers,
+    shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -145,6 +153,7 @@ impl Server {
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
             providers: Providers::default(),
+            shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -261,6 +270,7 @@ impl Server {
         self.be_punctual(now);
         self.play_on(now);
         self.relays_overdue(now);
+        self.look_through(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -279,6 +289,7 @@ impl Server {
             self.publishers.deadline(),
             self.sources.deadline(),
             self.relays.deadline(),
+            self.shelves.deadline(),
             self.refusals.deadline(),
         ];
         rooms.into_iter().flatten().min()

@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `answer` | what is a client told of what a provider answers? |
 //! | `upstream` | how is a provider asked, and what does it say? |
+//! | `files` | what if it is a file of this machine? |
 //! | `downstream` | what reached the client, and how does it end? |
 //! | `sizes` | how large is a title that somebody asked for before? |
 
 mod answer;
 mod downstream;
+mod files;
 mod sizes;
 mod upstream;
 
@@ -29,6 +31,7 @@ use crate::http::range::Span;
 use crate::http::{FieldValue, Via};
 use crate::providers::Part;
 use crate::routes;
+pub(crate) use files::OfFile;
 pub(crate) use sizes::Size;
 use sizes::Sizes;
 
@@ -72,6 +75,8 @@ pub(crate) enum From {
     Title(Part),
     /// Something that one of its playlists names. May hold secrets: not for logs.
     Child(Url),
+    /// A file of this machine.
+    File(Box<OfFile>),
 }
 
 /// What becomes of what is fetched.
@@ -110,6 +115,8 @@ pub(crate) struct Relay {
     errand: Errand,
     stage: Stage,
     upstream: Option<Upstream>,
+    /// What of it is open, where it is a file of this machine.
+    file: Option<files::Reading>,
     granted: Option<Granted>,
     /// What became of the last attempt, and in words.
     fault: Option<(Failure, String)>,
@@ -182,7 +189,7 @@ impl Relay {
 
     /// Whose it is, once the core said so.
     pub fn playback(&self) -> Option<PlaybackId> {
-        self.granted?.playback
+        self.granted.map_or_else(|| self.file.as_ref()?.playback, |granted| granted.playback)
     }
 
     /// The account with which it is fetched, while it is.
@@ -320,6 +327,7 @@ impl Call<'_> {
             errand,
             stage: Stage::Waiting,
             upstream: None,
+            file: None,
             granted: None,
             fault: None,
             since: *now,
@@ -354,7 +362,7 @@ impl Server {
                 let granted = |Grant { account, .. }| Granted { playback, token, index, account };
                 match grant {
                     Some(grant) => self.granted(now, request, grant.allocation, granted(grant)),
-                    None => self.relay_failed(request, Failure::Unusable, String::from("it is not on this machine")),
+                    None => self.open_file(now, request, playback),
                 }
             }
             Output::Cut { request, reason } => {
@@ -438,6 +446,7 @@ impl Relays {
 impl Server {
     /// Says that a connection is closed, once.
     fn drop_upstream(&mut self, request: RequestId) {
+        self.close_file(request);
         let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.take()) else {
             return;
         };

@@ -75,6 +75,7 @@ impl Server {
                     self.providers.address(title, index, account, providers::Part::Playlist)?;
                 Some(Address { url: url.clone(), fields })
             }
+            From::File(_) => None,
         }
     }
 
@@ -309,7 +310,7 @@ impl Server {
     }
 
     /// The connection is of no more use. What came of a body before still goes to the client.
-    fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
+    pub(super) fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         if let Stage::Streaming(stream) = &mut relay.stage {
             stream.end.get_or_insert(End::Broken);
@@ -330,7 +331,7 @@ impl Server {
     }
 
     /// It is answered with something that was not to be passed on as it comes.
-    fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
+    pub(super) fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
         self.end_relay(request);
         self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
         self.answer_request(now, request, answer);
