@@ -2,6 +2,7 @@
 
 mod addresses;
 mod channels;
+mod libraries;
 mod providers;
 mod tls;
 mod users;
@@ -34,6 +35,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     channels::settings(reader);
     users::settings(reader);
     providers::settings(reader);
+    libraries::settings(reader);
     feeds(reader);
     hls(reader);
 }

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use holdfast_core::config::{Channel, Endpoint, Hls, Media, Strategy, Takeover, User};
 
+use holdfast_io::library::{Library, Shelf};
 use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::providers::{Dialect, Location, Output};
 use holdfast_io::users::Status;
 
 use super::value::{
-    Address, Count, Credential, File, Flag, Group, GuideAt, IceUrl, Kind, List, Listener, Moment, Name, Network,
-    Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, Source, Span, SpanOr, Text,
-    UserName, Value, Words, Wrong,
+    Address, Count, Credential, Directory, File, Flag, Group, GuideAt, IceUrl, Kind, List, Listener, Moment, Name,
+    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, Source, Span, SpanOr,
+    Text, UserName, Value, Words, Wrong,
 };
 use super::{Account, Audio, Format, IceServer, Level, Login, Provider, Settings};
 
@@ -213,6 +214,24 @@ pub(super) static SECTIONS: &[Section] = &[
                     username: String::from("shown as stars"),
                     password: String::from("shown as stars"),
                     ..Account::default()
+                });
+            },
+        }),
+        defaults: None,
+    },
+    Section {
+        path: "library[]",
+        doc: "Films and series that are files of this machine: mp4, mkv, ts, avi, mov, webm, m4v. Looked through every five minutes.",
+        rows: Some(Rows {
+            most: 100,
+            len: |s| s.libraries.len(),
+            clear: |s| s.libraries.clear(),
+            push: |s| s.libraries.push(Library::default()),
+            example: |s| {
+                s.libraries.push(Library {
+                    name: String::from("films"),
+                    path: "/srv/films".into(),
+                    ..Library::default()
                 });
             },
         }),
@@ -515,6 +534,15 @@ keys! {
         |s, n| &mut s.accounts[n].expires, Moment;
     "account[].overlap", "Whether the provider bears one connection more for a moment, so that zapping need not wait.",
         |s, n| &mut s.accounts[n].core.overlap, Flag;
+
+    "library[].name", "What status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique. Its titles are others under another name.",
+        |s, n| &mut s.libraries[n].name, Name;
+    "library[].path", "Its directory. Hidden files, and links that lead out of it, are left out.",
+        |s, n| &mut s.libraries[n].path, Directory;
+    "library[].kind", "\"films\": each file is one; \"series\": each directory is one, with its episodes below it: \"Season 1/Name S01E02.mkv\".",
+        |s, n| &mut s.libraries[n].kind, Words(&[("films", Shelf::Films), ("series", Shelf::Series)]);
+    "library[].group", "The group under which players show it, as in `groups` of a user.",
+        |s, n| &mut s.libraries[n].group, Group;
 
 for channels:
     on_demand, "Pulled while somebody watches; false = always.", Flag;

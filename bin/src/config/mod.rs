@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
+use holdfast_io::library::Library;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::providers::{Dialect, Guide, Location, Output};
@@ -62,6 +63,8 @@ pub struct Settings {
     pub providers: Vec<Provider>,
     /// The accounts of all of them, in the order in which they are written.
     pub accounts: Vec<Account>,
+    /// Films and series that are files of this machine.
+    pub libraries: Vec<Library>,
     /// Listeners and limits of HTTP.
     pub http: Http,
     /// How publishers reach our media ports.
@@ -340,6 +343,7 @@ impl Default for Settings {
             logins: Vec::new(),
             providers: Vec::new(),
             accounts: Vec::new(),
+            libraries: Vec::new(),
             http: Http::default(),
             ice: Ice::default(),
             ovt: Ovt::default(),

@@ -12,7 +12,7 @@ use toml::de::DeValue;
 
 use super::fault::printable;
 pub(super) use access::{Moment, Network, Passphrase, UserName};
-pub(super) use place::{Address, File, IceUrl, Listener, PortRange, Source};
+pub(super) use place::{Address, Directory, File, IceUrl, Listener, PortRange, Source};
 pub(super) use provider::{Credential, Group, GuideAt, ProviderAt};
 pub(super) use quantity::{Count, Priority, Rate, Retries, Size, Span, SpanOr, show_span};
 

@@ -175,6 +175,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         journal: false,
         users: logins(settings),
         providers: providers(settings),
+        libraries: settings.libraries.clone(),
         trusted_proxies: settings.http.trusted_proxies.clone(),
         secure: settings.http.tls.is_some(),
     }

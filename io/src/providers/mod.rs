@@ -7,8 +7,8 @@ use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
-pub(crate) use settings::{is_private, names_private};
 pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+pub(crate) use settings::{is_private, names_private};
 
 /// What a title is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -16,6 +16,7 @@
 
 pub(crate) mod hls;
 pub(crate) mod live;
+pub(crate) mod local;
 mod login;
 mod m3u;
 mod metrics;

@@ -13,7 +13,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::{login, not_allowed, not_found, refused};
+use super::{local, login, not_allowed, not_found, refused};
 use crate::hls::sealed;
 use crate::http::field::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
@@ -52,8 +52,11 @@ impl File {
 /// `/movie/…` and `/series/…`
 pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, password): (&str, &str), file: &str) {
     let Some(user) = enter(call, request, name, password) else { return };
-    let found = File::parse(file).and_then(|file| call.server.providers().find(kind, file.id));
-    let Some(title) = found else { return call.answer(not_found()) };
+    let Some(file) = File::parse(file) else { return call.answer(not_found()) };
+    if local::play(call, request, user, (kind, file.id)) {
+        return;
+    }
+    let Some(title) = call.server.providers().find(kind, file.id) else { return call.answer(not_found()) };
     let id = title.title;
     let (item, what) = match (title.extension.as_str(), kind) {
         ("m3u8", _) => (Item::Hls(id), What::Playlist),

@@ -16,10 +16,12 @@ mod rate;
 mod refusals;
 mod relays;
 mod settings;
+mod shelves;
 mod sources;
 mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -31,6 +33,7 @@ use holdfast_core::time::{Time, Timers};
 use crate::catalog::Catalog;
 use crate::hls::sealed::Seal;
 use crate::http::{Date, Response};
+use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
@@ -42,7 +45,7 @@ pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
-pub(crate) use relays::{Errand, From as FetchedFrom, Relay, STAGES, Size, What};
+pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
 pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 
@@ -64,6 +67,10 @@ pub enum Action {
     WriteLink(LinkId),
     /// Drop the link, at whatever stage it is; then nothing more is said of it.
     CloseLink(LinkId),
+    /// Do something with the file of a request; answered by [`Server::file`], but for closing.
+    File(RequestId, FileCommand),
+    /// Look through libraries; answered by [`Server::scanned`].
+    Scan(Arc<[Library]>),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -104,6 +111,7 @@ pub struct Server {
     providers: Providers,
     /// What addresses in providers' playlists are sealed with; it ends with the process.
     seal: Seal,
+    shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -150,6 +158,7 @@ impl Server {
             users: Users::new(settings.users.clone()),
             providers: Providers::default(),
             seal,
+            shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -266,6 +275,7 @@ impl Server {
         self.be_punctual(now);
         self.play_on(now);
         self.relays_overdue(now);
+        self.look_through(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -284,6 +294,7 @@ impl Server {
             self.publishers.deadline(),
             self.sources.deadline(),
             self.relays.deadline(),
+            self.shelves.deadline(),
             self.refusals.deadline(),
         ];
         rooms.into_iter().flatten().min()

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use super::Clip;
 use crate::codec::Codec;
 use crate::http::Pseudonym;
+use crate::library::Library;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
 use crate::providers::ProviderSettings;
@@ -45,6 +46,8 @@ pub struct Settings {
     pub users: Vec<Login>,
     /// Where titles come from, in the order of the core's providers.
     pub providers: Vec<ProviderSettings>,
+    /// Films and series that are files of this machine.
+    pub libraries: Vec<Library>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether clients come in over TLS.
@@ -75,6 +78,7 @@ impl Default for Settings {
             journal: false,
             users: Vec::new(),
             providers: Vec::new(),
+            libraries: Vec::new(),
             trusted_proxies: Vec::new(),
             secure: false,
         }

@@ -1,14 +1,16 @@
 //! A server with simulated time, and what its clients and its media side say to it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{Note, SessionId, Writer};
+use holdfast_core::input::{Note, RequestId, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
+use holdfast_io::library::{self, FileCommand, FileEvent};
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
 use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
 
@@ -44,6 +46,8 @@ pub struct Desk {
     pub finished: Vec<SessionId>,
     pub commands: Vec<MediaCommand>,
     pub notes: Vec<Note>,
+    /// Files that are open.
+    pub files: BTreeMap<RequestId, File>,
     /// Links that are to be open, the oldest first.
     pub links: Vec<(LinkId, Target)>,
     /// What was written to each link.
@@ -74,6 +78,7 @@ impl Desk {
             finished: Vec::new(),
             commands: Vec::new(),
             notes: Vec::new(),
+            files: BTreeMap::new(),
             links: Vec::new(),
             asked: BTreeMap::new(),
             writable: true,
@@ -98,6 +103,18 @@ impl Desk {
     pub fn send(&mut self, id: ConnId, data: impl AsRef<[u8]>) {
         self.server.received(self.time(), id, data.as_ref());
         self.turn();
+    }
+
+    fn file(&mut self, request: RequestId, command: FileCommand) {
+        let event = match command {
+            FileCommand::Open(place) => library::open(&place).map(|(file, attributes)| {
+                self.files.insert(request, file);
+                FileEvent::Opened(attributes)
+            }),
+            FileCommand::Read { at, length } => library::read(&self.files[&request], at, length).map(FileEvent::Data),
+            FileCommand::Close => return drop(self.files.remove(&request)),
+        };
+        self.server.file(self.time(), request, event.unwrap_or_else(FileEvent::Failed));
     }
 
     pub fn turn(&mut self) {
@@ -135,6 +152,11 @@ impl Desk {
                     assert_eq!(result.unwrap(), Transmit::Idle);
                 }
                 Action::CloseLink(link) => self.links.retain(|(open, _)| *open != link),
+                Action::Scan(libraries) => {
+                    let now = self.time();
+                    self.server.scanned(now, &library::scan(&libraries));
+                }
+                Action::File(request, command) => self.file(request, command),
                 Action::Note(note) => self.notes.push(note),
             }
         }

@@ -86,6 +86,27 @@ impl Kind<PathBuf> for File {
     }
 }
 
+/// The path of a directory, from the root on: it is looked through for as long as the program runs, wherever that was started.
+pub(in crate::config) struct Directory;
+
+impl Kind<PathBuf> for Directory {
+    fn read(&self, value: Value<'_>) -> Result<PathBuf, Wrong> {
+        let right = r#"write the whole path of a directory, such as "/srv/films""#;
+        let text = value.text(right)?;
+        if text.contains('\0') {
+            return Err(Wrong::new("holds a zero byte", right));
+        }
+        if !text.starts_with('/') {
+            return Err(Wrong::new(format!("{} does not begin with a /", quoted(text)), right));
+        }
+        Ok(PathBuf::from(text))
+    }
+
+    fn show(&self, value: &PathBuf) -> String {
+        File.show(value)
+    }
+}
+
 /// The URL of a source. What may be a secret in it is neither shown nor repeated in messages.
 pub(in crate::config) struct Source;
 

@@ -23,6 +23,7 @@ use super::serve::{Peer, Serve};
 use super::socket::Socket;
 use super::sys::{Event, SocketId, SocketKind, Sys};
 use super::tls::Trust;
+use crate::library::{FileEvent, FileFault, Scan};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::server::{Action, ConnId, LinkId, Server, Transmit};
 use links::Link;
@@ -298,6 +299,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 }
             }
             Event::Resolved { link, addresses } => self.resolved(link, addresses),
+            Event::File { request, event } => {
+                self.server.file(self.now, request, event);
+                self.act();
+            }
+            Event::Scanned(scan) => {
+                self.server.scanned(self.now, scan);
+                self.act();
+            }
             Event::Terminate => self.drain(),
         }
     }
@@ -510,6 +519,19 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                     }
                 }
                 Action::CloseLink(link) => self.close_link(link),
+                Action::File(request, command) => {
+                    if let Err(error) = self.sys.file(request, command) {
+                        let fault = FileFault::Unreadable(error.to_string());
+                        self.server.file(self.now, request, FileEvent::Failed(fault));
+                    }
+                }
+                Action::Scan(libraries) => {
+                    let all = 0..libraries.len();
+                    if let Err(error) = self.sys.scan(libraries) {
+                        let failed = all.map(|library| (library, error.to_string())).collect();
+                        self.server.scanned(self.now, Scan { failed, ..Scan::default() });
+                    }
+                }
                 Action::Media(command) => self.media.command(command),
                 Action::Note(note) => (self.report)(Report::Note(note)),
             }

@@ -46,6 +46,7 @@ impl Server {
             self.pump(now);
         }
         self.relays.rearm(request);
+        self.read_further(request);
     }
 
     /// Something came, or the provider is done: it goes on to the client, or ends with it.

@@ -4,12 +4,14 @@
 //! |---|---|
 //! | `answer` | what is a client told of what a provider answers? |
 //! | `upstream` | how is a provider asked, and what does it say? |
+//! | `files` | what if it is a file of this machine? |
 //! | `downstream` | what reached the client, and how does it end? |
 //! | `playlist` | where do the addresses in a playlist lead? |
 //! | `sizes` | how large is a title that somebody asked for before? |
 
 mod answer;
 mod downstream;
+mod files;
 mod playlist;
 mod sizes;
 mod upstream;
@@ -32,6 +34,7 @@ use crate::http::range::Span;
 use crate::http::{FieldValue, Via};
 use crate::providers::Part;
 use crate::routes;
+pub(crate) use files::OfFile;
 pub(crate) use sizes::Size;
 use sizes::Sizes;
 
@@ -77,6 +80,8 @@ pub(crate) enum From {
     Title(Part),
     /// Something that one of its playlists names. Holds secrets: not for logs.
     Child(Box<Sealed>),
+    /// A file of this machine.
+    File(Box<OfFile>),
 }
 
 /// What becomes of what is fetched.
@@ -136,6 +141,8 @@ pub(crate) struct Relay {
     errand: Errand,
     stage: Stage,
     upstream: Option<Upstream>,
+    /// What of it is open, where it is a file of this machine.
+    file: Option<files::Reading>,
     granted: Option<Granted>,
     /// What became of the last attempt, and in words.
     fault: Option<(Failure, String)>,
@@ -203,7 +210,7 @@ struct Upstream {
 impl Relay {
     /// Whose it is, once the core said so.
     pub fn playback(&self) -> Option<PlaybackId> {
-        self.granted?.playback
+        self.granted.map_or_else(|| self.file.as_ref()?.playback, |granted| granted.playback)
     }
 
     /// The account with which it is fetched, while it is.
@@ -346,6 +353,7 @@ impl Call<'_> {
             errand,
             stage: Stage::Waiting,
             upstream: None,
+            file: None,
             granted: None,
             fault: None,
             since: *now,
@@ -380,7 +388,7 @@ impl Server {
                 let granted = |Grant { account, .. }| Granted { playback, token, index, account };
                 match grant {
                     Some(grant) => self.granted(now, request, grant.allocation, granted(grant)),
-                    None => self.relay_failed(request, Failure::Unusable, String::from("it is not on this machine")),
+                    None => self.open_file(now, request, playback),
                 }
             }
             Output::Cut { request, reason } => {
@@ -469,6 +477,7 @@ impl Relays {
 impl Server {
     /// Says that a connection is closed, once.
     fn drop_upstream(&mut self, request: RequestId) {
+        self.close_file(request);
         let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.take()) else {
             return;
         };

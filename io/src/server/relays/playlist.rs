@@ -40,6 +40,7 @@ impl Server {
         let (imported, until) = match from {
             From::Title(_) => (Variables::default(), seconds + LIFETIME),
             From::Child(sealed) => (sealed.variables.clone(), sealed.until),
+            From::File(_) => return Err(unusable("files of this machine are no playlists")),
         };
         let common = Common { token, account, index, until };
         let rewriter = Rewriter {

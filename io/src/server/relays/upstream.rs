@@ -76,6 +76,7 @@ impl Server {
                     self.providers.address(title, index, account, providers::Part::Playlist)?;
                 Some(Address { url: sealed.url.clone(), fields })
             }
+            From::File(_) => None,
         }
     }
 
@@ -310,7 +311,7 @@ impl Server {
     }
 
     /// The connection is of no more use. What came of a body before still goes to the client.
-    fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
+    pub(super) fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         if let Stage::Streaming(stream) = &mut relay.stage {
             stream.end.get_or_insert(End::Broken);
@@ -331,7 +332,7 @@ impl Server {
     }
 
     /// It is answered with something that was not to be passed on as it comes.
-    fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
+    pub(super) fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
         self.end_relay(request);
         self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
         self.answer_request(now, request, answer);
