@@ -274,9 +274,9 @@ fn a_provider_that_says_nothing_is_not_waited_for_without_end() {
         if opens {
             desk.link_opens(link);
         }
-        desk.run(9_999);
+        desk.run(4_999);
         assert_eq!(desk.read(client), "");
-        desk.run(10_000);
+        desk.run(5_000);
         let told = desk.read(client);
         assert!(matches!(status_of(&told), 502 | 504), "{told}");
         assert!(desk.links.is_empty());
@@ -329,7 +329,7 @@ fn a_name_that_leads_into_this_house_is_told_nothing() {
         desk.turn();
         assert_eq!(desk.asked.contains_key(&link), allow_private);
         if allow_private {
-            desk.link_says(link, WHOLE);
+            desk.link_says(link, format!("{WHOLE}0"));
         }
         assert_eq!(status_of(&desk.read(client)), status);
     }
@@ -685,11 +685,16 @@ fn a_part_that_others_wait_for_is_read_ahead() {
     desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 0-999999/2000000\r\n\r\n");
     desk.link_says(link, vec![7; 300_000]);
     assert!(!desk.server.link_wants_read(link));
-    desk.wants(FILM, "Range: bytes=1000000-1000009\r\n");
+    let second = desk.wants(FILM, "Range: bytes=1000000-1000002\r\n");
     assert!(desk.server.link_wants_read(link));
+    desk.takes(first, 1000);
     desk.link_says(link, vec![7; 700_000]);
-    assert!(desk.links.iter().all(|(open, _)| *open != link), "the provider is done with it");
+    let (other, asked) = desk.asked_of_provider();
+    assert!(other != link && asked.contains("bytes=1000000-"), "the provider is done with the first: {asked}");
+    desk.run(desk.now + 500);
     desk.writable = true;
+    desk.link_says(other, "HTTP/1.1 206 x\r\nContent-Range: bytes 1000000-1000002/2000000\r\n\r\nabc");
+    assert_eq!(body(&desk.read(second)), "abc");
     desk.takes(first, usize::MAX);
     let taken = desk.written.remove(&first).unwrap();
     assert_eq!(taken.iter().filter(|byte| **byte == 7).count(), 1_000_000);
@@ -735,4 +740,40 @@ fn everybody_ends_when_the_program_does() {
     desk.gone(playing);
     desk.gone(waiting);
     assert!(desk.server.is_drained());
+}
+
+#[test]
+fn an_answer_of_which_nothing_comes_is_none() {
+    let mut desk = desk();
+    let client = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, WHOLE);
+    assert_eq!(desk.read(client), "", "another account might give it");
+    desk.link_ends(link);
+    assert_eq!(status_of(&desk.read(client)), 502);
+    let client = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(header(&desk.read(client), "Content-Length").as_deref(), Some("0"), "nothing is all there is");
+    assert!(!desk.closed.contains(&client));
+}
+
+#[test]
+fn nothing_of_a_film_comes_too_late() {
+    let mut desk = desk();
+    for _ in 0..3 {
+        let client = desk.wants(FILM, "");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, WHOLE);
+        desk.link_says(link, "0123456789");
+        assert_eq!(body(&desk.read(client)), "0123456789");
+        desk.wants(FILM, "");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, format!("{WHOLE}01"));
+        desk.link_ends(link);
+    }
+    let status = desk.status();
+    assert_eq!(status["stale_inputs"].as_u64(), Some(0), "{status}");
+    assert_eq!(desk.server.edge().accounts().stale(), 0);
+    assert!(desk.server.edge().accounts().allocations().next().is_none());
 }
