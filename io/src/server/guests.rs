@@ -7,6 +7,7 @@ use holdfast_core::input::UserId;
 
 use super::Call;
 use crate::http::Request;
+use crate::providers::{Kind, Title};
 use crate::users;
 
 /// What a login came to.
@@ -36,6 +37,13 @@ impl Call<'_> {
                 Attempt::Wrong
             }
         }
+    }
+
+    /// The title that addresses name so, if the user may have it.
+    pub fn title(&self, user: UserId, kind: Kind, id: u32) -> Option<Title> {
+        let title = self.server.providers.find(kind, id)?;
+        let groups = self.server.users.get(user).map_or(&[][..], |own| &own.groups);
+        self.server.providers.permits(title.title, groups).then_some(title)
     }
 
     /// The address of the player, behind the proxies that are trusted.

@@ -5,6 +5,7 @@
 
 mod address;
 mod call;
+mod catalogs;
 mod clients;
 mod connection;
 mod edges;
@@ -19,6 +20,7 @@ mod sources;
 mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -34,8 +36,9 @@ use crate::providers::Providers;
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
-pub(crate) use connection::Body as ReadBody;
+pub(crate) use catalogs::Inquired;
 use connection::Connection;
+pub(crate) use connection::{Body as ReadBody, Produce};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
@@ -61,6 +64,8 @@ pub enum Action {
     WriteLink(LinkId),
     /// Drop the link, at whatever stage it is; then nothing more is said of it.
     CloseLink(LinkId),
+    /// Read a file of this machine as if an origin sent it: what is in it, then its end; or that the link failed.
+    ReadFile(LinkId, PathBuf),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -84,6 +89,8 @@ pub struct Server {
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
     sources: Sources,
+    links: Table<LinkKind, link::Owner>,
+    catalogs: catalogs::Catalogs,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -139,7 +146,9 @@ impl Server {
             refusals: refusals::Refusals::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
-            providers: Providers::default(),
+            providers: Providers::new(&settings.providers),
+            catalogs: catalogs::Catalogs::new(&settings.providers),
+            links: Table::default(),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -253,6 +262,7 @@ impl Server {
         }
         self.be_punctual(now);
         self.play_on(now);
+        self.refresh(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -271,6 +281,7 @@ impl Server {
             self.publishers.deadline(),
             self.sources.deadline(),
             self.refusals.deadline(),
+            self.catalogs.deadline(),
         ];
         rooms.into_iter().flatten().min()
     }
@@ -311,6 +322,7 @@ impl Server {
 
     /// Hands the core what waits for it and does what it says, until both are quiet.
     fn pump(&mut self, now: Time) {
+        self.providers.clock = self.settings.epoch + now.as_micros() / 1_000_000;
         loop {
             while let Some(output) = self.edge.poll() {
                 self.execute(now, output);
@@ -347,7 +359,12 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
-            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
+            Output::Drop { allocation } => {
+                if !self.drop_source(allocation) {
+                    self.inbox.push_back(Input::Closed { allocation });
+                }
+            }
+            Output::Fetch { .. } | Output::Cut { .. } => {}
             Output::Note(note) => self.tell(now, note),
         }
     }

@@ -10,7 +10,7 @@ use holdfast_core::input::{Note, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
+use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -135,6 +135,13 @@ impl Desk {
                     assert_eq!(result.unwrap(), Transmit::Idle);
                 }
                 Action::CloseLink(link) => self.links.retain(|(open, _)| *open != link),
+                Action::ReadFile(link, path) => match std::fs::read(path) {
+                    Ok(content) => {
+                        content.chunks(1000).for_each(|piece| self.server.link_received(self.time(), link, piece));
+                        self.server.link_eof(self.time(), link);
+                    }
+                    Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),
+                },
                 Action::Note(note) => self.notes.push(note),
             }
         }
