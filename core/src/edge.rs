@@ -9,6 +9,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+#[cfg(test)]
+use crate::account::Strength;
 use crate::account::{Accounts, Holder, Told};
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
@@ -97,7 +99,11 @@ impl Edge {
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
             Input::Leave { viewer } => {
+                let feed = cx.feeds.feed_of(viewer);
                 cx.feeds.leave(now, viewer);
+                if let Some(feed) = feed.filter(|feed| cx.feeds.viewers_of(*feed) == 0) {
+                    self.pull.left(cx, feed);
+                }
                 self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
             }
             Input::Poll { request, viewer, token } => {
@@ -130,6 +136,15 @@ impl Edge {
             Input::Stalled { request } => self.playback.stalled(cx, request),
             Input::Closed { allocation } => cx.accounts.closed(now, cx.out, allocation),
         }
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+    }
+
+    /// The strongest of those that want a feed became another one, as playbacks say it.
+    #[cfg(test)]
+    pub(crate) fn set_strength(&mut self, now: Time, feed: FeedId, strength: Option<Strength>, env: &mut dyn Env) {
+        let mut told = self.out.len();
+        let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
+        self.pull.set_strength(cx, feed, strength);
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
 
