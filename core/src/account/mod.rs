@@ -70,6 +70,8 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
+    /// Accounts that failed it already. What is wished for behind a failure is had at once or not at all.
+    pub avoid: &'w [AccountId],
     /// What is to be had: an account that rests does so for other titles.
     pub title: TitleId,
     /// Who plays it with which player, where the account that it had last is to be tried first when it comes back.
@@ -322,9 +324,11 @@ impl Accounts {
             expects: None,
             armed: Time::NEVER,
         };
-        let granted = self.find(now, holder, &waiting).map(|account| self.granted(now, holder, &waiting, account));
+        let granted =
+            self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
         let acquired = granted.unwrap_or_else(|| {
             (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
+                _ if !wish.avoid.is_empty() => return Acquired::Exhausted,
                 Patience::None => return Acquired::Exhausted,
                 Patience::Meek(until) => (until, false, Grace::Hold),
                 Patience::Until(until, grace) => (until, true, grace),

@@ -88,6 +88,7 @@ impl Stage {
         Wish {
             holder,
             providers: ONE,
+            avoid: &[],
             title: TitleId(title),
             viewing: None,
             strength: if matches!(holder, Holder::Probe(_)) { Strength::PROBE } else { NORMAL },
