@@ -42,6 +42,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
 pub(super) fn files(reader: &mut Reader<'_>) {
     tls::files(reader);
     channels::files(reader);
+    channels::slates(reader);
     providers::files(reader);
 }
 

@@ -440,6 +440,10 @@ keys! {
         |s, _| &mut s.core.playback.preempted_block, Span(ms(0), HOUR);
     "playback.linger", "How long a live stream of a provider stays open when nobody watches it any more, unless its account is needed.",
         |s, _| &mut s.core.playback.linger, Span(ms(0), HOUR);
+    "playback.user_limit_clip", "An MPEG-TS file that players of MPEG-TS are shown, once, where their user plays as much as it may. Empty: 503.",
+        |s, _| &mut s.slates.user_limit, File;
+    "playback.provider_limit_clip", "The same where no account of any provider is free.",
+        |s, _| &mut s.slates.provider_limit, File;
 
     "user[].name", "What it logs in with: 1 to 64 of A–Z a–z 0–9 - _ . @ + , unique.",
         |s, n| &mut s.core.users[n].name, UserName;

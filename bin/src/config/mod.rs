@@ -54,6 +54,8 @@ pub struct Settings {
     pub channel_defaults: Channel,
     /// The contents of the files that are sources, by [`Origin::label`]; [`parse`] reads none.
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// Files that players are shown which are refused.
+    pub slates: Slates,
     /// What users log in with, in the order of `core.users`, whose times this edge's clock is not started for yet.
     pub logins: Vec<Login>,
     /// Where titles come from. The core's are made of these when its clock is started.
@@ -148,6 +150,15 @@ impl Default for Provider {
             bytes: 64 << 20,
         }
     }
+}
+
+/// MPEG-TS files that players of such are shown in place of a refusal. Empty: none.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Slates {
+    /// Where the user plays as much as it may.
+    pub user_limit: PathBuf,
+    /// Where no account of any provider is free.
+    pub provider_limit: PathBuf,
 }
 
 /// An account at a provider.
@@ -325,6 +336,7 @@ impl Default for Settings {
             origins: vec![vec![Origin::Test]],
             channel_defaults: Channel::default(),
             clips: BTreeMap::new(),
+            slates: Slates::default(),
             logins: Vec::new(),
             providers: Vec::new(),
             accounts: Vec::new(),

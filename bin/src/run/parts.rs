@@ -1,5 +1,6 @@
 //! The configuration in the terms of those who move bytes.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -145,6 +146,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
     if let Ok(signal) = Clip::new(Bytes::from_static(TEST_SIGNAL)) {
         clips.insert(Origin::Test.label(), Arc::new(signal));
     }
+    let slate = |path: &Path| settings.clips.get(&Origin::File(path.to_owned()).label()).cloned();
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
         limits: settings.http.limits.clone(),
@@ -162,6 +164,10 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         audio,
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         origins: settings.origins.clone(),
+        slates: server::Slates {
+            user_limit: slate(&settings.slates.user_limit),
+            provider_limit: slate(&settings.slates.provider_limit),
+        },
         clips,
         ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
         packet_silence: settings.ovt.packet_silence,

@@ -64,6 +64,11 @@ statuses! {
 }
 
 impl Status {
+    /// That of another server's answer which is passed on, known here or not; `None` unless it says that something is wrong.
+    pub fn of_error(code: u16) -> Option<Status> {
+        (400..=599).contains(&code).then_some(Status(code))
+    }
+
     /// The three digits.
     pub fn code(self) -> u16 {
         self.0

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::status::channels::{STATES, state_of};
 use super::text as text_response;
 use crate::http::{Request, Response, Status};
-use crate::server::{Call, Server};
+use crate::server::{Call, STAGES, Server};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfEndpoint {
@@ -80,6 +80,11 @@ struct UserWithReason {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct InState {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfStatus {
     class: String,
 }
@@ -138,6 +143,7 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     feeds(&mut registry, call);
     channels(&mut registry, call);
     users(&mut registry, call.server);
+    relays(&mut registry, call.server);
     connections(&mut registry, call.server);
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
@@ -299,6 +305,32 @@ fn users(registry: &mut Registry, server: &Server) {
     let failed: Counter = Counter::default();
     failed.inc_by(server.failed_logins());
     registry.register("logins_failed", "Logins with a wrong name or password", failed);
+}
+
+fn relays(registry: &mut Registry, server: &Server) {
+    let (all, counts) = (server.relays(), server.relays().counts());
+    let states = Family::<InState, Gauge>::default();
+    for state in STAGES {
+        states
+            .get_or_create(&InState { state })
+            .set(all.iter().filter(|(_, relay)| relay.stage() == state).count() as i64);
+    }
+    registry.register("title_requests", "Requests for titles that are not over, by what they wait for", states);
+    let connections: Gauge = Gauge::default();
+    connections.set(all.connections() as i64);
+    registry.register("title_connections", "Connections to providers for titles", connections);
+    for (name, help, value) in [
+        ("title_opens", "Connections to providers that were begun, redirects apart", counts.opens),
+        ("title_redirects", "Redirects of providers that were followed", counts.redirects),
+        ("title_sent_bytes", "Bytes of titles that clients took", counts.bytes),
+        ("title_stalls", "Responses whose client took nothing for a second", counts.stalls),
+        ("title_idles", "Responses that ended since neither side moved a byte", counts.idles),
+        ("title_broken", "Responses that a provider broke off", counts.broken),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
 }
 
 fn connections(registry: &mut Registry, server: &Server) {

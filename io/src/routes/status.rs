@@ -1,5 +1,6 @@
 //! What an operator sees: every endpoint, slot, session, feed, channel; and how a session is ended by hand.
 
+pub(super) mod accounts;
 pub(super) mod channels;
 mod users;
 

@@ -6,7 +6,7 @@ use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{live, login, long_text, not_allowed, not_found, read_only, text};
+use super::{live, login, long_text, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
 use crate::http::{Method, Request, Response};
 use crate::providers::library::{Cursor, Item as Title, Library, Step};
@@ -443,7 +443,7 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
     let Some(user) = login::user(call, request, name, password) else { return };
     let feed = match call.server.catalog().get(file.id).map(|stream| stream.feed) {
         Some(feed) => feed,
-        None => match title(call, user, file) {
+        None => match tuned(call, request, user, file) {
             Some(feed) => feed,
             None => return,
         },
@@ -461,11 +461,14 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
 }
 
 /// The feed of a live title of a provider's; the request is answered where there is none.
-fn title(call: &mut Call<'_>, user: UserId, file: &File) -> Option<FeedId> {
+fn tuned(call: &mut Call<'_>, request: &Request, user: UserId, file: &File) -> Option<FeedId> {
     let Some(title) = call.title(user, Kind::Live, file.id) else {
         call.answer(not_found());
         return None;
     };
+    if title::live(call, request, user, &title, file.hls) {
+        return None;
+    }
     let feed = call.server.tune(call.now, title.title);
     if feed.is_none() {
         // The core takes no more of them at present.

@@ -5,7 +5,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use holdfast_core::id::Id;
-use holdfast_core::input::{Loss, ProviderId, SourceId};
+use holdfast_core::input::{Loss, ProviderId, RequestId, SourceId};
 use holdfast_core::time::Time;
 
 use super::catalogs::InquiryId;
@@ -27,6 +27,8 @@ pub(super) enum Owner {
     Catalog(ProviderId),
     /// A question to a provider.
     Inquiry(InquiryId),
+    /// A request for a title.
+    Relay(RequestId),
 }
 
 /// Where a link leads.
@@ -86,6 +88,10 @@ impl Server {
             // What follows from where the operator himself said that it is.
             Some(Owner::Catalog(provider)) => self.catalog_may_lead_to(*provider, peer.ip()),
             Some(Owner::Inquiry(_)) => true,
+            Some(Owner::Relay(request)) => {
+                self.relay_connected(*request, id, peer);
+                return self.pump(now);
+            }
             None => return self.pump(now),
         };
         if may {
@@ -114,6 +120,7 @@ impl Server {
             Some(Owner::Source(source)) => self.source_received(now, *source, data),
             Some(Owner::Catalog(provider)) => self.catalog_received(now, *provider, data),
             Some(Owner::Inquiry(inquiry)) => self.inquiry_received(now, *inquiry, data),
+            Some(Owner::Relay(request)) => self.relay_received(now, *request, data),
             None => {}
         }
         self.pump(now);
@@ -126,6 +133,7 @@ impl Server {
             Some(Owner::Source(source)) => self.source_eof(now, *source),
             Some(Owner::Catalog(provider)) => self.catalog_eof(now, *provider),
             Some(Owner::Inquiry(inquiry)) => self.inquiry_eof(now, *inquiry),
+            Some(Owner::Relay(request)) => self.relay_eof(now, *request),
             None => {}
         }
         self.pump(now);
@@ -138,7 +146,11 @@ impl Server {
 
     /// Whether more bytes of this origin can be taken in.
     pub fn link_wants_read(&self, id: LinkId) -> bool {
-        self.links.get(id).is_some()
+        match self.links.get(id) {
+            Some(Owner::Source(_) | Owner::Catalog(_) | Owner::Inquiry(_)) => true,
+            Some(Owner::Relay(request)) => self.relays.wants_read(*request),
+            None => false,
+        }
     }
 
     /// Writes what there is for this origin.
@@ -164,6 +176,7 @@ impl Server {
                 Some(Owner::Source(source)) => self.sources.wrote(*source, written),
                 Some(Owner::Catalog(provider)) => self.catalogs.wrote(*provider, written),
                 Some(Owner::Inquiry(inquiry)) => self.catalogs.inquiry_wrote(*inquiry, written),
+                Some(Owner::Relay(request)) => self.relays.wrote(*request, written),
                 None => {}
             }
             if written < wanted {
@@ -178,6 +191,7 @@ impl Server {
             Owner::Source(source) => self.sources.output(*source),
             Owner::Catalog(provider) => self.catalogs.output(*provider),
             Owner::Inquiry(inquiry) => self.catalogs.inquiry_output(*inquiry),
+            Owner::Relay(request) => self.relays.output(*request),
         }
     }
 
@@ -186,6 +200,7 @@ impl Server {
             Some(Owner::Source(source)) => self.source_lost(now, source, loss, why),
             Some(Owner::Catalog(provider)) => self.catalog_failed(now, provider, why),
             Some(Owner::Inquiry(inquiry)) => self.inquiry_failed(now, inquiry),
+            Some(Owner::Relay(request)) => self.relay_link_lost(now, request, why),
             None => {}
         }
         self.pump(now);

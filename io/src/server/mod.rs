@@ -15,6 +15,7 @@ mod polls;
 mod publishers;
 mod rate;
 mod refusals;
+mod relays;
 mod settings;
 mod sources;
 mod viewers;
@@ -25,12 +26,13 @@ use std::path::PathBuf;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
 use crate::catalog::Catalog;
-use crate::http::Date;
+use crate::hls::sealed::Seal;
+use crate::http::{Date, Response};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
@@ -38,12 +40,13 @@ use crate::users::Users;
 pub(crate) use call::Call;
 pub(crate) use catalogs::Inquired;
 use connection::Connection;
-pub(crate) use connection::{Body as ReadBody, Produce};
+pub(crate) use connection::{Body as ReadBody, Produce, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
-pub use settings::{IceServer, Limits, Settings};
+pub(crate) use relays::{Errand, From as FetchedFrom, Relay, STAGES, Size, What};
+pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
@@ -89,8 +92,10 @@ pub struct Server {
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
     sources: Sources,
-    links: Table<LinkKind, link::Owner>,
     catalogs: catalogs::Catalogs,
+    relays: relays::Relays,
+    /// Connections to origins and providers, and for whom each is.
+    links: Table<LinkKind, link::Owner>,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -103,6 +108,8 @@ pub struct Server {
     catalog: Catalog,
     users: Users,
     providers: Providers,
+    /// What addresses in providers' playlists are sealed with; it ends with the process.
+    seal: Seal,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -137,7 +144,8 @@ pub struct Counts {
 
 impl Server {
     /// A server without connections; `entropy` gives unpredictable bytes.
-    pub fn new(config: Config, settings: Settings, entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+    pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+        let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
@@ -149,6 +157,7 @@ impl Server {
             providers: Providers::new(&settings.providers),
             catalogs: catalogs::Catalogs::new(&settings.providers),
             links: Table::default(),
+            seal,
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -157,6 +166,7 @@ impl Server {
             connections: Table::default(),
             publishers: Publishers::default(),
             sources: Sources::default(),
+            relays: relays::Relays::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             polls: polls::Polls::default(),
@@ -263,6 +273,7 @@ impl Server {
         self.be_punctual(now);
         self.play_on(now);
         self.refresh(now);
+        self.relays_overdue(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -280,6 +291,7 @@ impl Server {
             self.timers.deadline(),
             self.publishers.deadline(),
             self.sources.deadline(),
+            self.relays.deadline(),
             self.refusals.deadline(),
             self.catalogs.deadline(),
         ];
@@ -307,7 +319,7 @@ impl Server {
 
     /// Whether everybody has ended and every answer is written.
     pub fn is_drained(&self) -> bool {
-        self.draining && self.connections.is_empty() && self.publishers.is_empty()
+        self.draining && self.connections.is_empty() && self.publishers.is_empty() && self.relays.is_empty()
     }
 
     /// The next thing to do; drained after each call.
@@ -350,7 +362,10 @@ impl Server {
                     return self.edge_refused(now, id, reason);
                 }
                 let why = self.publishers.take_fault(request);
-                self.answer_request(now, request, routes::refused(reason, why.as_deref()));
+                let answer = self.relay_refused(request, reason);
+                let answer = self.slate(request, reason).or(answer);
+                let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
+                self.answer_request(now, request, answer);
             }
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
@@ -359,14 +374,21 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
-            Output::Drop { allocation } => {
-                if !self.drop_source(allocation) {
-                    self.inbox.push_back(Input::Closed { allocation });
-                }
-            }
-            Output::Fetch { .. } | Output::Cut { .. } => {}
+            Output::Drop { allocation } if self.drop_source(allocation) => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => self.execute_relay(now, output),
             Output::Note(note) => self.tell(now, note),
         }
+    }
+
+    /// What a player of MPEG-TS is shown in place of a refusal, if there is something.
+    fn slate(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
+        let clip = match reason {
+            RefuseReason::UserLimit => self.settings.slates.user_limit.as_ref(),
+            RefuseReason::ProviderLimit => self.settings.slates.provider_limit.as_ref(),
+            _ => None,
+        }?;
+        let connection = self.connections.get(*self.requests.get(&request)?)?;
+        (connection.wanted == Wanted::MpegTs).then(|| routes::live::slate(clip.data()))
     }
 
     /// Tells people, but not of every refusal.

@@ -31,6 +31,8 @@ pub struct Settings {
     pub origins: Vec<Vec<Origin>>,
     /// The files among them, and the test signal, by [`Origin::label`].
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// What players of MPEG-TS are shown that are refused.
+    pub slates: Slates,
     /// How edges are spoken with over OVT.
     pub ovt: OriginSettings,
     /// How long an edge is served a stream that no media comes into; `None` = as long as any viewer.
@@ -66,6 +68,7 @@ impl Default for Settings {
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),
+            slates: Slates::default(),
             ovt: OriginSettings::default(),
             packet_silence: None,
             instance: 0,
@@ -76,6 +79,15 @@ impl Default for Settings {
             secure: false,
         }
     }
+}
+
+/// What somebody sees who is refused: on a television, a status and its reason are nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Slates {
+    /// Whose user plays as much as it may.
+    pub user_limit: Option<Arc<Clip>>,
+    /// For whom no account of any provider is free.
+    pub provider_limit: Option<Arc<Clip>>,
 }
 
 /// What one client, or all of them, may take.

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
 use holdfast_core::input::SessionId;
 use holdfast_core::time::Time;
-use holdfast_io::server::{ConnId, Limits, Settings};
+use holdfast_io::server::{Clip, ConnId, Limits, Settings, Slates};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
 
@@ -460,4 +460,27 @@ fn nothing_that_people_read_has_a_password() {
     }
     assert!(desk.metric("holdfast_user_places_used{user=\"anna\",place=\"normal\"}") == Some(1));
     assert!(desk.metric("holdfast_user_playbacks_refused_total{user=\"anna\",reason=\"user-limit\"}") == Some(1));
+}
+
+#[test]
+fn a_television_is_shown_why_it_is_refused() {
+    let clip = std::sync::Arc::new(Clip::new(crate::channels::media(50).into()).unwrap());
+    let slates = Slates { user_limit: Some(clip), ..Slates::default() };
+    let mut desk = desk(&[], Settings { slates, ..Settings::default() });
+    publish(&mut desk);
+    let path = address(&mut desk, "anna", "live", "ts");
+    open(&mut desk, &path);
+    let second = desk.connect();
+    desk.send(second, get(&path));
+    let answer = desk.written.remove(&second).unwrap();
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    assert_eq!(answer[end..], crate::channels::media(50), "once");
+    assert!(desk.closed.contains(&second));
+    assert_eq!(counted(&mut desk, 0), 1);
+    let refused = desk.status()["users"][0]["refused"].clone();
+    assert!(refused.is_null() || refused["user-limit"] == 1, "{refused}");
+    let list = address(&mut desk, "anna", "live", "m3u8");
+    let (_, answer) = open(&mut desk, &list);
+    assert_eq!(status_of(&answer), 503, "what is no stream is told in words");
 }
