@@ -56,7 +56,7 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, pa
     if local::play(call, request, user, (kind, file.id)) {
         return;
     }
-    let Some(title) = call.server.providers().find(kind, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, kind, file.id) else { return call.answer(not_found()) };
     let id = title.title;
     let (item, what) = match (title.extension.as_str(), kind) {
         ("m3u8", _) => (Item::Hls(id), What::Playlist),
@@ -98,7 +98,7 @@ pub(super) fn timeshift(
         return call.answer(malformed_time());
     };
     let Some(file) = File::parse(file) else { return call.answer(not_found()) };
-    let Some(title) = call.server.providers().find(Kind::Live, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, Kind::Live, file.id) else { return call.answer(not_found()) };
     let playlist = file.is_playlist();
     let part = Part::Archive { start, minutes, playlist };
     let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };

@@ -11,5 +11,6 @@ mod ice;
 mod limits;
 mod live;
 mod status;
+mod titles;
 mod users;
 mod whip;

@@ -9,7 +9,14 @@ use holdfast_io::users::{Login, Password, Status};
 
 use crate::desk::{Desk, header};
 
-const FILM: &str = "/movie/anna/anna-secret/1.mp4";
+const FILM: &str = "/movie/anna/anna-secret/728194988.mp4";
+
+/// What the provider has. What its titles are known by here follows from that.
+const LIST: &str = "#EXTM3U\n\
+    #EXTINF:-1 group-title=\"Films\",Film\nhttp://provider.example/movie/name/secret/1.mp4\n\
+    #EXTINF:-1 group-title=\"Films\",Dash\nhttp://provider.example/movie/name/secret/3.mpd\n\
+    #EXTINF:-1 group-title=\"Live\",Lists\nhttp://provider.example/live/name/secret/2.m3u8\n\
+    #EXTINF:-1 group-title=\"Live\" catchup=\"xc\" catchup-days=\"3\",News\nhttp://provider.example/live/name/secret/4.ts\n";
 
 /// Anna and Ben may play as much as they like; there is one provider with one account.
 fn desk() -> Desk {
@@ -47,7 +54,12 @@ fn desk_of(provider: Provider, allow_private: bool) -> Desk {
         instance: 7,
         ..Settings::default()
     };
-    Desk::open(Config { users, providers: vec![provider], ..Config::default() }, settings)
+    let mut desk = Desk::open(Config { users, providers: vec![provider], ..Config::default() }, settings);
+    desk.run(0);
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{LIST}", LIST.len()));
+    assert!(desk.links.is_empty());
+    desk
 }
 
 impl Desk {
@@ -418,7 +430,7 @@ fn malformed_requests_change_nothing() {
     assert_eq!((status_of(&options), header(&options, "Allow").as_deref()), (204, Some("GET, HEAD, OPTIONS")));
 }
 
-const LIVE: &str = "/live/anna/anna-secret/2.m3u8";
+const LIVE: &str = "/live/anna/anna-secret/151514632.m3u8";
 
 /// Asks for a playlist, which the provider has at this address and answers with this; the connection, and what came of it.
 fn playlist(desk: &mut Desk, path: &str, content: &str) -> (ConnId, String) {
@@ -464,10 +476,10 @@ fn a_live_playlist_leads_here_and_nowhere_else() {
     let (_, again) = playlist(&mut desk, &media[0], MEDIA);
     assert_eq!(body(&again), body(&list), "segments keep their names");
     for (part, host, path) in [
-        (&parts[0], "provider.example", "/movie/name/secret/key.bin"),
-        (&parts[1], "provider.example", "/movie/name/secret/init.mp4"),
+        (&parts[0], "provider.example", "/live/name/secret/key.bin"),
+        (&parts[1], "provider.example", "/live/name/secret/init.mp4"),
         (&parts[2], "cdn.example", "/secret/7.ts"),
-        (&parts[3], "provider.example", "/movie/name/secret/8.ts?a=b"),
+        (&parts[3], "provider.example", "/live/name/secret/8.ts?a=b"),
     ] {
         let client = desk.wants(part, "Range: bytes=0-\r\n");
         assert_eq!(desk.link().1.host, host);
@@ -590,9 +602,9 @@ fn addresses_that_were_not_given_out_here_lead_nowhere() {
 #[test]
 fn what_has_no_stream_is_beside_it_and_what_is_dash_is_elsewhere() {
     let mut desk = desk();
-    let answer = desk.ask("GET /live/anna/anna-secret/2.ts HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert_eq!((status_of(&answer), header(&answer, "Location").as_deref()), (302, Some("2.m3u8")));
-    let answer = desk.ask("GET /movie/anna/anna-secret/3.mpd HTTP/1.1\r\nHost: h\r\n\r\n");
+    let answer = desk.ask("GET /live/anna/anna-secret/151514632.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!((status_of(&answer), header(&answer, "Location").as_deref()), (302, Some("151514632.m3u8")));
+    let answer = desk.ask("GET /movie/anna/anna-secret/534827041.mpd HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(status_of(&answer), 302, "{answer}");
     assert!(header(&answer, "Location").is_some_and(|to| to.starts_with("http://provider.example/")));
     assert!(desk.links.is_empty(), "nothing is fetched for it");
@@ -602,9 +614,9 @@ fn what_has_no_stream_is_beside_it_and_what_is_dash_is_elsewhere() {
 fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
     let mut desk = desk();
     for path in [
-        "/timeshift/anna/anna-secret/60/2026-11-30:20-15/4.ts",
-        "/timeshift/anna/anna-secret/60/2026-11-30%3A20-15/4",
-        "/timeshift.php?username=anna&password=anna-secret&stream=4&start=2026-11-30:20-15&duration=60",
+        "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.ts",
+        "/timeshift/anna/anna-secret/60/2026-11-30%3A20-15/564845761",
+        "/timeshift.php?username=anna&password=anna-secret&stream=564845761&start=2026-11-30:20-15&duration=60",
     ] {
         let client = desk.wants(path, "Range: bytes=100-\r\n");
         let (link, asked) = desk.asked_of_provider();
@@ -614,7 +626,7 @@ fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
         assert_eq!((status_of(&answer), body(&answer)), (206, "abc"));
     }
     let ended = format!("{MEDIA}#EXT-X-ENDLIST\n");
-    let path = "/timeshift/anna/anna-secret/60/2026-11-30:20-15/4.m3u8";
+    let path = "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.m3u8";
     let (_, list) = playlist(&mut desk, path, &ended);
     let parts = addresses(path, &list);
     assert!(list.contains("#EXT-X-ENDLIST") && parts.len() == 4 && parts[3].starts_with("/hls/"), "{list}");
