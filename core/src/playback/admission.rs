@@ -171,8 +171,11 @@ impl Playbacks {
         self.set_place(cx, id, place);
         self.transition(id, State::Prepared);
         let Some(playback) = self.playbacks.get(id) else { return };
-        self.admitted.extend(playback.request.map(|request| (request, playback.viewing.item)));
-        self.serve(cx, id);
+        match playback.request {
+            Some(request) => self.admitted.push_back((request, playback.viewing.item)),
+            // Whoever was ended for it has to be heard of first by those whose accounts that frees.
+            None => self.ready.push_back(id),
+        }
     }
 
     /// There is none.

@@ -204,6 +204,17 @@ fn a_stronger_user_takes_the_account_and_the_weaker_may_not_come_back_at_once() 
     assert!(stage.is_fetched(back));
 }
 
+/// Invariant 7, where the weaker one does not close in time: a slot is never used twice.
+#[test]
+fn a_stronger_one_waits_no_longer_than_it_may_for_a_weaker_one_to_close() {
+    let mut stage = Stage::new([strong(0), strong(-1)], [provider(&[1])], with(&[]));
+    stage.closing = 10_000;
+    stage.rest(0, vod(1), A);
+    let stronger = stage.rest(1, vod(2), A);
+    stage.run(3000);
+    assert_eq!((stage.refused(stronger), stage.at(stronger)), (Some(RefuseReason::ProviderLimit), 1500));
+}
+
 #[test]
 fn the_token_of_one_that_was_preempted_is_over() {
     let mut stage = Stage::new([strong(0), strong(-1)], [provider(&[1])], with(&[]));
