@@ -9,7 +9,7 @@ use super::activation::{Activation, Parting, Released};
 use super::title::Title;
 use super::{Place, Playback, Playbacks, Player, State, player, refuse};
 use crate::account::{Holder, Strength};
-use crate::input::{Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
+use crate::input::{FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -305,7 +305,7 @@ impl Playbacks {
     }
 
     /// Somebody does not watch a feed any more.
-    fn weaken(&mut self, feed: crate::input::FeedId, user: UserId, place: Place, id: PlaybackId) {
+    fn weaken(&mut self, feed: FeedId, user: UserId, place: Place, id: PlaybackId) {
         let strength = self.strength(user, Some(place));
         if let Some(own) = self.strengths.get_mut(&feed) {
             own.remove(&(strength, id));

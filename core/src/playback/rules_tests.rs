@@ -26,6 +26,18 @@ fn v2_a_users_own_limit_is_told_before_the_providers() {
 }
 
 #[test]
+fn nothing_that_is_asked_of_nobody_is_a_panic() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[]));
+    let start = stage.playlist(0, hls(1), A);
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    stage.kick(stage.playback(segment), 0);
+    for want in [Want::Setup, Want::Look, Want::Rest, Want::Part] {
+        let nobody = stage.child(9, hls(1), start, want);
+        assert_eq!(stage.refused(nobody), Some(RefuseReason::NotFound));
+    }
+}
+
+#[test]
 fn titles_and_feeds_of_a_user_share_its_places() {
     let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
     let film = stage.rest(0, vod(1), A);

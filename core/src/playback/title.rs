@@ -117,7 +117,8 @@ impl Playbacks {
         if viewing.item.title().is_none() {
             return super::refuse(cx, request, RefuseReason::NotFound);
         }
-        if ask.token.is_some_and(|token| self.ended.recall(cx.now, &token).is_some()) && !self.draining {
+        let known = self.users.get(viewing.user.0 as usize).is_some() && !self.draining;
+        if known && ask.token.is_some_and(|token| self.ended.recall(cx.now, &token).is_some()) {
             return self.deny(cx, request, &viewing, RefuseReason::PlaybackOver);
         }
         if !self.may(cx, request, &viewing) {
