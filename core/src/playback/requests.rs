@@ -4,7 +4,7 @@ use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
 use crate::account::{Holder, Told, Why};
-use crate::input::{Failure, Note, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
+use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
 impl Playbacks {
@@ -83,7 +83,7 @@ impl Playbacks {
             playback.last = ViewerEnd::Failed;
             self.requests.remove(&request);
         }
-        cx.out.push_back(crate::input::Output::Note(Note::AccountFailed { account: grant.account, failure }));
+        cx.out.push_back(Output::Note(Note::AccountFailed { account: grant.account, failure }));
         cx.accounts.failed(cx.now, cx.out, grant.allocation);
         self.give_up(cx, id);
         if !again {
@@ -169,10 +169,8 @@ impl Playbacks {
     fn expired(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
         let Some(playback) = self.playbacks.get(id) else { return };
         let Some(title) = &playback.title else { return };
-        let silent = title
-            .running
-            .iter()
-            .find(|running| !running.detached && !running.forwarded && running.piece.want != Want::Setup);
+        let mut connected = title.running.iter().filter(|running| !running.detached && !running.piece.is_local());
+        let silent = connected.find(|running| !running.forwarded && running.piece.want != Want::Setup);
         if let Some(request) = silent.map(|running| running.piece.request) {
             self.fail(cx, id, request, Failure::TimedOut);
         }
