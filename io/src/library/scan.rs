@@ -77,11 +77,8 @@ fn walk(library: usize, path: &Path, scan: &mut Scan, names: &mut usize) -> io::
             }
             let path = directory.join(name);
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => {
-                    if depth < DEPTH {
-                        directories.push((path, depth + 1));
-                    }
-                }
+                Ok(kind) if kind.is_dir() && depth == DEPTH => {}
+                Ok(kind) if kind.is_dir() => directories.push((path, depth + 1)),
                 Ok(_) if extension(&path).is_some() => {
                     let place = Place { root: root.clone(), path };
                     scan.files.extend(look(&place).map(|modified| Found { library, place, modified }));
