@@ -91,6 +91,9 @@ pub enum Body {
     Sized(u64),
     /// Whatever the server writes by itself behind the head, until the connection ends: no `Content-Length`.
     Stream,
+    /// The same, in chunks (RFC 9112 §7.1) where the client knows those ([`Connection::chunk`](super::Connection::chunk)): it can tell
+    /// the end from a connection that broke.
+    Chunks,
 }
 
 /// An answer to one request.

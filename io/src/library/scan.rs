@@ -10,8 +10,8 @@ use super::{Library, Place};
 
 /// How deep directories are looked through.
 const DEPTH: usize = 8;
-/// How many files are taken, all libraries together.
-const FILES: usize = 50_000;
+/// How many files are taken, all libraries together: lists of them are told at once.
+const FILES: usize = 20_000;
 /// How many names are looked at.
 const NAMES: usize = 500_000;
 

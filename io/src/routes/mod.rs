@@ -25,7 +25,7 @@ mod status;
 pub(crate) mod title;
 pub(crate) mod whip;
 mod xmltv;
-mod xtream;
+pub(crate) mod xtream;
 
 use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
@@ -71,7 +71,7 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         ["streaming", "timeshift.php"] | ["timeshift.php"] => title::timeshift_query(call, &request),
         ["get.php" | "playlist.m3u"] => m3u::list(call, &request),
         ["xmltv.php"] => xmltv::guide(call, &request),
-        ["player_api.php"] => xtream::api(call, &request),
+        ["player_api.php" | "panel_api.php"] => xtream::api(call, &request),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {
             let format = metrics::Format::of(&request);
@@ -237,6 +237,13 @@ fn text(content_type: &'static str, content: impl Into<Bytes>) -> Response {
         .header(CONTENT_TYPE, FieldValue::from_static(content_type))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
         .body(Body::Full(content.into()))
+}
+
+/// The head of something that is made piece by piece.
+fn long_text(content_type: &'static str) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static(content_type))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
 }
 
 /// The ingest page of an endpoint that is not there.

@@ -56,7 +56,7 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, pa
     if local::play(call, request, user, (kind, file.id)) {
         return;
     }
-    let Some(title) = call.server.providers().find(kind, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, kind, file.id) else { return call.answer(not_found()) };
     let id = title.title;
     let (item, what) = match (title.extension.as_str(), kind) {
         ("m3u8", _) => (Item::Hls(id), What::Playlist),

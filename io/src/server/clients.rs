@@ -15,6 +15,8 @@ use crate::routes;
 /// How many pieces one write takes at most; what the kernel does not want more of (`UIO_MAXIOV` is 1024, and a socket's
 /// buffer is full long before).
 const PIECES: usize = 64;
+/// How large a piece is of what is made while it is sent.
+const PIECE: usize = 32 * 1024;
 
 impl Server {
     /// A client connected. `None`: there are too many connections, all in all or of its address, or the program ends; drop
@@ -66,7 +68,12 @@ impl Server {
                 connection.progress = now;
                 self.actions.push_back(Action::Write(id));
             }
-            Work::None | Work::Reading(_) | Work::Restarting(_) | Work::Fetching(_) => {}
+            Work::None
+            | Work::Reading(_)
+            | Work::Restarting(_)
+            | Work::Fetching(_)
+            | Work::Inquiring
+            | Work::Producing(_) => {}
         }
         self.serve(now, id);
     }
@@ -99,7 +106,29 @@ impl Server {
         if self.connections.get(id).is_some_and(|connection| connection.edge.is_some()) {
             return self.transmit_edge(now, id, write);
         }
+        let mut produced = false;
         loop {
+            let Some(connection) = self.connections.get_mut(id) else { return Ok(Transmit::Idle) };
+            if let Work::Producing(producer) = &mut connection.work
+                && connection.http.output().is_empty()
+            {
+                if std::mem::replace(&mut produced, true) {
+                    // One piece a turn: others are to be served meanwhile.
+                    return Ok(Transmit::Blocked);
+                }
+                let mut piece = Vec::with_capacity(PIECE + PIECE / 8);
+                let more = producer.produce(&mut piece, PIECE);
+                if !piece.is_empty() {
+                    connection.http.chunk(&piece);
+                }
+                if !more {
+                    connection.http.chunk(&[]);
+                    connection.work = Work::None;
+                }
+                if more && piece.is_empty() {
+                    return Ok(Transmit::Blocked);
+                }
+            }
             let Some(connection) = self.connections.get(id) else { return Ok(Transmit::Idle) };
             let head = connection.http.output();
             let viewer = match connection.work {
@@ -212,7 +241,7 @@ impl Server {
             }
             Work::Restarting(session) => self.publishers.restart_abandoned(session, id),
             Work::Relaying(request) => self.relay_left(now, request),
-            Work::None | Work::Reading(_) | Work::Fetching(_) => {}
+            Work::None | Work::Reading(_) | Work::Fetching(_) | Work::Inquiring | Work::Producing(_) => {}
         }
     }
 

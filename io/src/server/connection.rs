@@ -43,8 +43,18 @@ pub(super) enum Work {
     Watching(ViewerId),
     /// Being sent a part of a feed.
     Fetching(Fetch),
+    /// For a provider to say something.
+    Inquiring,
+    /// Being sent what is made piece by piece as it is taken.
+    Producing(Box<dyn Produce>),
     /// For a title, or being sent it.
     Relaying(RequestId),
+}
+
+/// What is long and made piece by piece.
+pub(crate) trait Produce: Send {
+    /// Appends the next piece, of about so many bytes; it may be none for once. Whether there is more.
+    fn produce(&mut self, piece: &mut Vec<u8>, about: usize) -> bool;
 }
 
 /// What a request asked for, as far as it matters to its refusal.
@@ -99,7 +109,7 @@ impl Connection {
             return self.since.max(self.progress) + limits.write_timeout;
         }
         match (&self.work, phase) {
-            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_), _) => Time::NEVER,
+            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_) | Work::Inquiring, _) => Time::NEVER,
             (Work::Restarting(_), _) => self.since + limits.body_timeout,
             // Before the first request a TLS handshake may still be under way.
             (_, Phase::Idle) if !self.served => self.since + limits.head_timeout,

@@ -8,6 +8,7 @@ use holdfast_core::input::UserId;
 use super::Call;
 use crate::hls::sealed::{NotOurs, Sealed};
 use crate::http::Request;
+use crate::providers::{Kind, Title};
 use crate::users;
 
 /// What a login came to.
@@ -37,6 +38,13 @@ impl Call<'_> {
                 Attempt::Wrong
             }
         }
+    }
+
+    /// The title that addresses name so, if the user may have it.
+    pub fn title(&self, user: UserId, kind: Kind, id: u32) -> Option<Title> {
+        let title = self.server.providers.find(kind, id)?;
+        let groups = self.server.users.get(user).map_or(&[][..], |own| &own.groups);
+        self.server.providers.permits(title.title, groups).then_some(title)
     }
 
     /// What an address that was sealed here stands for.

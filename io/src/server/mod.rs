@@ -5,6 +5,7 @@
 
 mod address;
 mod call;
+mod catalogs;
 mod clients;
 mod connection;
 mod edges;
@@ -21,6 +22,7 @@ mod sources;
 mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use holdfast_core::config::Config;
@@ -39,8 +41,9 @@ use crate::providers::Providers;
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
+pub(crate) use catalogs::Inquired;
 use connection::Connection;
-pub(crate) use connection::{Body as ReadBody, Wanted};
+pub(crate) use connection::{Body as ReadBody, Produce, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
@@ -71,6 +74,8 @@ pub enum Action {
     File(RequestId, FileCommand),
     /// Look through libraries; answered by [`Server::scanned`].
     Scan(Arc<[Library]>),
+    /// Read a file of this machine as if an origin sent it: what is in it, then its end; or that the link failed.
+    ReadFile(LinkId, PathBuf),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -94,9 +99,10 @@ pub struct Server {
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
     sources: Sources,
+    catalogs: catalogs::Catalogs,
     relays: relays::Relays,
     /// Connections to origins and providers, and for whom each is.
-    links: Table<link::LinkKind, link::Owner>,
+    links: Table<LinkKind, link::Owner>,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -156,7 +162,9 @@ impl Server {
             refusals: refusals::Refusals::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
-            providers: Providers::default(),
+            providers: Providers::new(&settings.providers),
+            catalogs: catalogs::Catalogs::new(&settings.providers),
+            links: Table::default(),
             seal,
             shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
@@ -168,7 +176,6 @@ impl Server {
             publishers: Publishers::default(),
             sources: Sources::default(),
             relays: relays::Relays::default(),
-            links: Table::default(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             polls: polls::Polls::default(),
@@ -274,6 +281,7 @@ impl Server {
         }
         self.be_punctual(now);
         self.play_on(now);
+        self.refresh(now);
         self.relays_overdue(now);
         self.look_through(now);
         while let Some(session) = self.publishers.stuck(now) {
@@ -296,6 +304,7 @@ impl Server {
             self.relays.deadline(),
             self.shelves.deadline(),
             self.refusals.deadline(),
+            self.catalogs.deadline(),
         ];
         rooms.into_iter().flatten().min()
     }
@@ -336,6 +345,7 @@ impl Server {
 
     /// Hands the core what waits for it and does what it says, until both are quiet.
     fn pump(&mut self, now: Time) {
+        self.providers.clock = self.settings.epoch + now.as_micros() / 1_000_000;
         loop {
             while let Some(output) = self.edge.poll() {
                 self.execute(now, output);
@@ -375,6 +385,7 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
+            Output::Drop { allocation } if self.drop_source(allocation) => {}
             Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => self.execute_relay(now, output),
             Output::Note(note) => self.tell(now, note),
         }

@@ -9,7 +9,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_core::input::{ChannelId, FeedId, Input, Loss, Note, Output, SourceId, Writer};
+use std::net::IpAddr;
+
+use holdfast_core::input::{
+    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, SourceId, TitleId, Writer,
+};
 use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
 
@@ -22,6 +26,7 @@ use crate::http::{FieldValue, Looped, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt::{self, ClientEvent};
+use crate::providers::Part;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
@@ -30,6 +35,9 @@ use player::Player;
 #[derive(Default)]
 pub struct Sources {
     sources: BTreeMap<SourceId, Source>,
+    /// Which title each channel of a provider's is of.
+    tuned: BTreeMap<ChannelId, TitleId>,
+    allocations: BTreeMap<AllocationId, SourceId>,
     channels: BTreeMap<ChannelId, Channel>,
     /// Sources that follow a publishing slot, by its feed.
     followers: BTreeMap<FeedId, Vec<SourceId>>,
@@ -61,6 +69,8 @@ struct Source {
     muxer: Option<Muxer>,
     /// The servers that it comes through, as far as they say so.
     via: Via,
+    /// Of a provider's: whose it is, the account that it uses, and what is not to be repeated of its address.
+    granted: Option<(ProviderId, Grant, Origin)>,
 }
 
 /// How a source's bytes come.
@@ -100,6 +110,12 @@ impl Sources {
     /// What the channel's origin calls the stream, if it said so.
     pub(super) fn uuid(&self, channel: ChannelId) -> Option<&str> {
         self.channels.get(&channel)?.uuid.as_deref()
+    }
+
+    /// Providers repeat in their words what they were asked for.
+    fn redacted(&self, id: SourceId, why: String) -> String {
+        let granted = self.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
     }
 
     /// Whether nothing is open.
@@ -164,7 +180,10 @@ impl Server {
     /// Does what the core says about a source.
     pub(super) fn execute_source(&mut self, now: Time, output: Output) {
         match output {
-            Output::Open { source, channel, index, .. } => self.open_source(now, source, channel, index),
+            Output::Open { source, channel, index, grant: Some(grant) } => {
+                self.open_granted(source, channel, index, grant)
+            }
+            Output::Open { source, channel, index, grant: None } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
             Output::SourceKeyFrame { source } => {
                 if let Some(Means::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.means) {
@@ -185,14 +204,14 @@ impl Server {
         let means = match origin {
             Origin::Http(url) => match self.get(channel, url) {
                 Ok(get) => {
-                    let (link, exchange) = (self.connect(id, http_target(&get)), Exchange::new(&get));
+                    let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
                     Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
                 }
                 Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
             },
             Origin::Ovt { host, port, target, generation } => {
                 muxer = Some(Muxer::new());
-                let link = self.connect(id, Target { host, port, tls: false });
+                let link = self.connect(Owner::Source(id), Target { host, port, tls: false });
                 let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
                 let via = Some(self.via(channel).as_str().to_owned());
                 let client = ovt::Client::through(via, &target, generation, opened);
@@ -224,7 +243,16 @@ impl Server {
                 Means::Slot(followed)
             }
         };
-        let source = Source { channel, index, feed, means, scanner: Scanner::default(), muxer, via: Via::default() };
+        let source = Source {
+            channel,
+            index,
+            feed,
+            means,
+            scanner: Scanner::default(),
+            muxer,
+            via: Via::default(),
+            granted: None,
+        };
         self.sources.sources.insert(id, source);
     }
 
@@ -247,10 +275,60 @@ impl Server {
         }
     }
 
-    fn connect(&mut self, source: SourceId, target: Target) -> LinkId {
-        let link = self.links.insert(Owner::Source(source));
-        self.actions.push_back(Action::Connect(link, target));
-        link
+    /// Opens a live stream of a provider's with an account that was granted for it.
+    fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
+        let title = self.sources.tuned.get(&channel).copied();
+        let provider = title.and_then(|title| self.providers.sources(title).get(index as usize).copied());
+        let address = title.and_then(|title| self.providers.address(title, index, grant.account, Part::Whole));
+        let (Some(feed), Some(provider), Some(address)) = (self.edge().pull().feed_of(channel), provider, address)
+        else {
+            let why = String::from("the provider's catalogue has it no more, or leads to a private address");
+            self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+            return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+        };
+        let origin = Origin::Http(address.url.clone());
+        let get = match self.get(channel, address.url) {
+            Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
+            Err(why) => {
+                self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+                return self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+            }
+        };
+        let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
+        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }));
+        let granted = Some((provider, grant, origin));
+        self.sources.allocations.insert(grant.allocation, id);
+        let (scanner, via) = (Scanner::default(), Via::default());
+        self.sources.sources.insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, granted });
+    }
+
+    /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine
+    /// reaches and the world does not.
+    pub(super) fn source_may_lead_to(&self, id: SourceId, address: IpAddr) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_lead_to(*provider, address))
+    }
+
+    fn source_may_be(&self, id: SourceId, get: &Get) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_be(*provider, get.url()))
+    }
+
+    /// Closes a source's connection for the sake of somebody else who is granted its account. Whether it was one of a source.
+    pub(super) fn drop_source(&mut self, allocation: AllocationId) -> bool {
+        let source = self.sources.allocations.get(&allocation).copied();
+        source.inspect(|source| self.close_source(*source)).is_some()
+    }
+
+    /// A live title of a provider's becomes a channel, if it is none yet.
+    pub(crate) fn tune(&mut self, now: Time, title: TitleId) -> Option<FeedId> {
+        let providers = self.providers.sources(title);
+        self.decide(now, Input::Tune { title, providers });
+        let channel = self.edge().pull().tuned(title)?;
+        self.sources.tuned.insert(channel, title);
+        let feed = self.edge().pull().feed_of(channel);
+        self.pump(now);
+        feed
     }
 
     fn close_source(&mut self, id: SourceId) {
@@ -266,11 +344,9 @@ impl Server {
                 }
             }
         }
-    }
-
-    fn drop_link(&mut self, link: LinkId) {
-        if self.links.remove(link).is_some() {
-            self.actions.push_back(Action::CloseLink(link));
+        if let Some((_, Grant { allocation, .. }, _)) = source.granted {
+            self.sources.allocations.remove(&allocation);
+            self.inbox.push_back(Input::Closed { allocation });
         }
     }
 
@@ -278,6 +354,7 @@ impl Server {
     pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
+            let why = self.sources.redacted(id, why);
             self.tell_fault(channel, index, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
@@ -292,7 +369,7 @@ impl Server {
         self.sources.channels.entry(channel).or_default().faults.insert(index, why);
     }
 
-    /// Bytes came from an origin.
+    /// Bytes came on a link.
     pub(super) fn source_received(&mut self, now: Time, id: SourceId, data: &[u8]) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
@@ -307,7 +384,7 @@ impl Server {
         }
     }
 
-    /// An origin sends nothing more.
+    /// A link's origin sends nothing more.
     pub(super) fn source_eof(&mut self, now: Time, id: SourceId) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
@@ -355,6 +432,11 @@ impl Server {
                     let why = format!("the origin redirects more than {REDIRECTS} times");
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
+                Ok(Some(get)) if !self.source_may_be(id, &get) => {
+                    let why =
+                        String::from("the provider redirects to a private address, which `allow_private` would allow");
+                    return self.source_lost(now, id, Loss::Forbidden, why);
+                }
                 Ok(Some(get)) => return self.redirected(id, get),
                 Ok(None) => Loss::Refused,
                 Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
@@ -365,7 +447,7 @@ impl Server {
     }
 
     fn redirected(&mut self, id: SourceId, get: Get) {
-        let link = self.connect(id, http_target(&get));
+        let link = self.connect(Owner::Source(id), Target::of(&get));
         let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
             return;
         };
@@ -553,8 +635,4 @@ fn refusal(code: u32) -> Loss {
         508 => Loss::Loop,
         _ => Loss::Refused,
     }
-}
-
-pub(super) fn http_target(get: &Get) -> Target {
-    Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
 }

@@ -12,7 +12,7 @@ use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
 use holdfast_io::library::{self, FileCommand, FileEvent};
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
+use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -157,6 +157,13 @@ impl Desk {
                     self.server.scanned(now, &library::scan(&libraries));
                 }
                 Action::File(request, command) => self.file(request, command),
+                Action::ReadFile(link, path) => match std::fs::read(path) {
+                    Ok(content) => {
+                        content.chunks(1000).for_each(|piece| self.server.link_received(self.time(), link, piece));
+                        self.server.link_eof(self.time(), link);
+                    }
+                    Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),
+                },
                 Action::Note(note) => self.notes.push(note),
             }
         }
@@ -164,11 +171,17 @@ impl Desk {
 
     fn write(&mut self, id: ConnId) {
         let (now, written) = (self.time(), self.written.entry(id).or_default());
-        let result = self.server.transmit(now, id, &mut |pieces| {
-            pieces.iter().for_each(|piece| written.extend_from_slice(piece));
-            Ok(pieces.iter().map(|piece| piece.len()).sum())
-        });
-        assert_eq!(result.unwrap(), Transmit::Idle);
+        // What is made piece by piece lets others have their turn in between.
+        for _ in 0..10_000 {
+            let result = self.server.transmit(now, id, &mut |pieces| {
+                pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+                Ok(pieces.iter().map(|piece| piece.len()).sum())
+            });
+            if result.unwrap() == Transmit::Idle {
+                return;
+            }
+        }
+        panic!("an answer without end");
     }
 
     /// A socket that took nothing takes all there is.

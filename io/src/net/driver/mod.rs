@@ -3,12 +3,15 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `links` | how is an origin reached? |
+//! | `files` | how is a file read that stands in for one? |
 //! | `ending` | how does a connection end, so that nobody loses its last bytes? |
 
 mod ending;
+mod files;
 mod links;
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -116,6 +119,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     links: Vec<Option<(LinkId, Link)>>,
     /// Links of which another address is to be tried.
     attempts: Timers<LinkId>,
+    /// Files that are being read, a piece of each in a turn.
+    files: VecDeque<(LinkId, File)>,
     /// Sockets of links that may have more than the server wanted.
     withheld: Vec<SocketId>,
     /// Sockets with something to do now, each once.
@@ -191,6 +196,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             of_connection: Vec::new(),
             links: Vec::new(),
             attempts: Timers::default(),
+            files: VecDeque::new(),
             withheld: Vec::new(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
@@ -245,6 +251,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             let Some(id) = self.queue.pop_front() else { break };
             self.serve(id);
         }
+        self.read_files();
         self.tick();
         self.resume();
         Ok(self.over())
@@ -273,7 +280,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     fn timeout(&mut self) -> Option<Duration> {
         let can_accept = self.paused.is_none() && self.listeners.iter().any(|listener| listener.ready);
         let drained = self.ending.is_some() && self.is_drained();
-        if !self.queue.is_empty() || self.media_waits || can_accept || drained {
+        if !self.queue.is_empty() || !self.files.is_empty() || self.media_waits || can_accept || drained {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
@@ -532,6 +539,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                         self.server.scanned(self.now, Scan { failed, ..Scan::default() });
                     }
                 }
+                Action::ReadFile(link, path) => self.open_file(link, &path),
                 Action::Media(command) => self.media.command(command),
                 Action::Note(note) => (self.report)(Report::Note(note)),
             }

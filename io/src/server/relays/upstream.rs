@@ -13,8 +13,7 @@ use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
 use crate::providers::{self, Address};
 use crate::routes;
-use crate::server::link::Owner;
-use crate::server::sources::http_target;
+use crate::server::link::{Owner, Target};
 use crate::server::{Action, LinkId, Server};
 
 /// Why somebody who is asked for a title is not asked.
@@ -111,9 +110,7 @@ impl Server {
     }
 
     fn connect_relay(&mut self, request: RequestId, get: &Get) -> LinkId {
-        let link = self.links.insert(Owner::Relay(request));
-        self.actions.push_back(Action::Connect(link, http_target(get)));
-        link
+        self.connect(Owner::Relay(request), Target::of(get))
     }
 
     /// The connection is there.
