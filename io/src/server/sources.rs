@@ -35,8 +35,7 @@ use player::Player;
 #[derive(Default)]
 pub struct Sources {
     sources: BTreeMap<SourceId, Source>,
-    /// Which title each channel of a provider's is of.
-    tuned: BTreeMap<ChannelId, TitleId>,
+    /// Those that use an account, by what is to be said when their connection is closed.
     allocations: BTreeMap<AllocationId, SourceId>,
     channels: BTreeMap<ChannelId, Channel>,
     /// Sources that follow a publishing slot, by its feed.
@@ -277,21 +276,26 @@ impl Server {
 
     /// Opens a live stream of a provider's with an account that was granted for it.
     fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
-        let title = self.sources.tuned.get(&channel).copied();
-        let provider = title.and_then(|title| self.providers.sources(title).get(index as usize).copied());
-        let address = title.and_then(|title| self.providers.address(title, index, grant.account, Part::Whole));
-        let (Some(feed), Some(provider), Some(address)) = (self.edge().pull().feed_of(channel), provider, address)
-        else {
+        let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
+            let provider = *providers.get(index as usize)?;
+            // The catalogue may have been read anew since: the same one of what that provider has is meant.
+            let before = providers[..index as usize].iter().filter(|own| **own == provider).count();
+            let now = self.providers.sources(title);
+            let (place, _) = now.iter().enumerate().filter(|(_, own)| **own == provider).nth(before)?;
+            let address = self.providers.address(title, place as u32, grant.account, Part::Whole)?;
+            Some((provider, address))
+        });
+        let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
             let why = String::from("the provider's catalogue has it no more, or leads to a private address");
-            self.inbox.push_back(Input::Closed { allocation: grant.allocation });
-            return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+            self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+            return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
         };
         let origin = Origin::Http(address.url.clone());
         let get = match self.get(channel, address.url) {
             Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
             Err(why) => {
-                self.inbox.push_back(Input::Closed { allocation: grant.allocation });
-                return self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+                self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+                return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
             }
         };
         let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
@@ -325,7 +329,6 @@ impl Server {
         let providers = self.providers.sources(title);
         self.decide(now, Input::Tune { title, providers });
         let channel = self.edge().pull().tuned(title)?;
-        self.sources.tuned.insert(channel, title);
         let feed = self.edge().pull().feed_of(channel);
         self.pump(now);
         feed

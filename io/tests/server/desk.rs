@@ -290,3 +290,22 @@ pub fn fragment(ufrag: &str, pwd: &str) -> String {
 
 pub const SAME: [&str; 2] = ["abcd", "0123456789abcdef012345"];
 pub const NEW: [&str; 2] = ["efgh", "abcdef0123456789abcdef"];
+
+/// What an answer holds, also where it came in chunks (RFC 9112 §7.1).
+pub fn content(answer: &str) -> String {
+    let (head, mut rest) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return rest.to_owned();
+    }
+    let mut content = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n").expect("the size of a chunk");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            assert_eq!(after, "\r\n");
+            return content;
+        }
+        content.push_str(&after[..size]);
+        rest = after[size..].strip_prefix("\r\n").expect("the end of a chunk");
+    }
+}

@@ -10,6 +10,7 @@ mod hls;
 mod ice;
 mod limits;
 mod live;
+mod providers;
 mod status;
 mod users;
 mod whip;

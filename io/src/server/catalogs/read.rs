@@ -78,10 +78,7 @@ impl Job {
         match &mut self.stage {
             Stage::List(reader) => {
                 reader.push(data, &mut self.catalogue, &cx);
-                match reader.wrong {
-                    Some(wrong) => Err(format!("what is there is {wrong} and no list (M3U)")),
-                    None => Ok(()),
-                }
+                reader.wrong.map_or(Ok(()), |wrong| Err(no_list(wrong)))
             }
             Stage::Panel(step, reader) => {
                 reader.push(Step::ALL[*step], data, &mut self.catalogue, &cx);
@@ -99,6 +96,9 @@ impl Job {
         let full = match &mut self.stage {
             Stage::List(reader) => {
                 reader.finish(&mut self.catalogue, &cx);
+                if let Some(wrong) = reader.wrong {
+                    return (Got::Nothing, Next::Failed(no_list(wrong)));
+                }
                 reader.full
             }
             Stage::Panel(step, reader) => {
@@ -161,6 +161,10 @@ impl Job {
         self.stage = Stage::Guide(Some(Box::new(guide::Reader::new(wanted, now, settings.bytes))));
         next
     }
+}
+
+fn no_list(what: &str) -> String {
+    format!("what is there is {what} and no list (M3U)")
 }
 
 /// What a panel is asked.
