@@ -229,7 +229,7 @@ impl<'a> Iterator for Lines<'a> {
         if self.0.is_empty() {
             return None;
         }
-        let end = self.0.iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(self.0.len());
+        let end = memchr::memchr2(b'\n', b'\r', self.0).unwrap_or(self.0.len());
         let (line, rest) = self.0.split_at(end);
         self.0 = rest.strip_prefix(b"\r\n").or(rest.get(1..)).unwrap_or_default();
         Some(line)

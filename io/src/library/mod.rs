@@ -29,8 +29,9 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(300);
 /// How much of a file is read at once.
 pub const PIECE: usize = 256 * 1024;
 
-/// Ids of what is on this machine begin here; those of what providers have end below (they have 30 bits).
-const FIRST: u32 = 1 << 30;
+/// Ids of what is on this machine are the last 2^24 that clients have room for. Those of what is in catalogues have 30 bits, and of
+/// the episodes of panels (`providers::Episode`) only ids beyond 33 million would be among them.
+const FIRST: u32 = 0x7f00_0000;
 
 /// A directory with films or series in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +134,6 @@ pub(crate) struct Libraries {
     files: Vec<Local>,
     series: Vec<Series>,
     by_id: BTreeMap<u32, usize>,
-    by_title: BTreeMap<TitleId, usize>,
 }
 
 impl Libraries {
@@ -193,11 +193,7 @@ impl Libraries {
             id = next(id);
         }
         let title = TitleId(key);
-        if self.by_title.contains_key(&title) {
-            return;
-        }
         self.by_id.insert(id, self.files.len());
-        self.by_title.insert(title, self.files.len());
         let (library, place, added) = (found.library, found.place.clone(), found.modified);
         self.files.push(Local { id, title, kind, name, library, extension, place, added, episode });
     }
@@ -212,11 +208,6 @@ impl Libraries {
     /// The film or episode that addresses of this server name so: `/movie/{user}/{password}/{id}.mp4`.
     pub fn find(&self, kind: Kind, id: u32) -> Option<&Local> {
         self.files.get(*self.by_id.get(&id)?).filter(|local| local.kind == kind)
-    }
-
-    /// A film or an episode.
-    pub fn title(&self, title: TitleId) -> Option<&Local> {
-        self.files.get(*self.by_title.get(&title)?)
     }
 
     /// Everything of a kind, in the order of the configuration and of the paths.
@@ -265,11 +256,11 @@ fn hash(texts: &[&str]) -> u64 {
 }
 
 fn id_of(key: u64) -> u32 {
-    FIRST | (key >> 34) as u32
+    FIRST | (key >> 40) as u32
 }
 
 fn next(id: u32) -> u32 {
-    FIRST | (id + 1) & (FIRST - 1)
+    FIRST | (id + 1) & 0x00ff_ffff
 }
 
 #[cfg(test)]

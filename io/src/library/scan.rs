@@ -10,8 +10,8 @@ use super::{Library, Place};
 
 /// How deep directories are looked through.
 const DEPTH: usize = 8;
-/// How many files are taken, all libraries together.
-const FILES: usize = 50_000;
+/// How many files are taken, all libraries together: lists of them are told at once.
+const FILES: usize = 20_000;
 /// How many names are looked at.
 const NAMES: usize = 500_000;
 
@@ -77,11 +77,8 @@ fn walk(library: usize, path: &Path, scan: &mut Scan, names: &mut usize) -> io::
             }
             let path = directory.join(name);
             match entry.file_type() {
-                Ok(kind) if kind.is_dir() => {
-                    if depth < DEPTH {
-                        directories.push((path, depth + 1));
-                    }
-                }
+                Ok(kind) if kind.is_dir() && depth == DEPTH => {}
+                Ok(kind) if kind.is_dir() => directories.push((path, depth + 1)),
                 Ok(_) if extension(&path).is_some() => {
                     let place = Place { root: root.clone(), path };
                     scan.files.extend(look(&place).map(|modified| Found { library, place, modified }));

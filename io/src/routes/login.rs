@@ -55,7 +55,7 @@ pub(super) fn long_page(
     call: &mut Call<'_>,
     request: &Request,
     head: Response,
-    make: impl FnOnce(&Call<'_>, &Request, Option<(String, String)>, Library) -> Box<dyn Produce>,
+    make: impl FnOnce(&Call<'_>, &Request, Option<(String, String)>, Library, &[String]) -> Box<dyn Produce>,
 ) {
     let (mut login, mut groups) = (None, Vec::new());
     if !matches!(request.method, Method::Get | Method::Head) {
@@ -68,7 +68,7 @@ pub(super) fn long_page(
         login = Some((name, password));
     }
     let library = Library::new(call.server.providers(), &groups);
-    let producer = make(call, request, login, library);
+    let producer = make(call, request, login, library, &groups);
     call.produce(head, producer);
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{login, long_text};
+use super::{local, login, long_text};
 use crate::http::Request;
 use crate::providers::Kind;
 use crate::providers::library::{Cursor, Item, Library, Step};
@@ -13,11 +13,20 @@ use crate::server::{Call, Produce};
 /// Answers a request for the list: for everybody where nobody has to log in.
 pub(super) fn list(call: &mut Call<'_>, request: &Request) {
     // Without a charset: mpv takes a list for one by these very words.
-    login::long_page(call, request, long_text("audio/x-mpegurl"), |call, request, login, library| {
+    login::long_page(call, request, long_text("audio/x-mpegurl"), |call, request, login, library, groups| {
         let base = call.base(request);
         let hls = request.query_value("output").is_some_and(|output| matches!(&*output, "m3u8" | "hls"));
         let login = login.map(|(user, password)| (encode(&user).to_string(), encode(&password).to_string()));
-        let own = own(call, &base, login.as_ref(), hls);
+        let mut own = own(call, &base, login.as_ref(), hls);
+        if let Some((user, password)) = &login {
+            for local::Entry { name, group, folder, file } in
+                local::Shelves::new(call.server.libraries(), groups).entries()
+            {
+                let (name, group) = (attribute(name), attribute(group));
+                let _ = writeln!(own, "#EXTINF:-1 tvg-name=\"{name}\" group-title=\"{group}\",{name}");
+                let _ = writeln!(own, "{base}/{folder}/{user}/{password}/{file}");
+            }
+        }
         // Nobody plays titles of providers who is not somebody.
         let titles = login.map(|(user, password)| {
             let place = Cursor::default();

@@ -13,7 +13,7 @@ use crate::server::{Call, Produce};
 
 /// Answers a request for the guide: for everybody where nobody has to log in.
 pub(super) fn guide(call: &mut Call<'_>, request: &Request) {
-    login::long_page(call, request, long_text("application/xml; charset=utf-8"), |call, _, login, library| {
+    login::long_page(call, request, long_text("application/xml; charset=utf-8"), |call, _, login, library, _| {
         let own = call.server.catalog().streams().iter().map(|stream| stream.name.as_str());
         let mut begin = String::from(BEGIN);
         own.for_each(|name| channel(&mut begin, name, name, ""));

@@ -6,7 +6,7 @@ use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{live, login, long_text, not_allowed, not_found, read_only, text, title};
+use super::{live, local, login, long_text, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
 use crate::http::{Method, Request, Response};
 use crate::providers::library::{Cursor, Item as Title, Library, Step};
@@ -35,14 +35,15 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     };
     let groups = call.server.users().get(user).map_or(&[][..], |own| &own.groups);
     let library = Library::new(call.server.providers(), groups);
+    let shelves = local::Shelves::new(call.server.libraries(), groups);
     let number = |name: &str| request.query_value(name).and_then(|value| value.trim().parse::<u32>().ok());
     let category = number("category_id").filter(|category| *category > 0);
     let listing = |kind, own| Listing { own, library: None, kind, category, place: Cursor::default(), begun: false };
     let action = request.query_value("action").unwrap_or_default();
     let lists = match &*action {
         "get_live_streams" => Some(listing(Kind::Live, own_streams(call, category))),
-        "get_vod_streams" => Some(listing(Kind::Film, Vec::new())),
-        "get_series" => Some(listing(Kind::Series, Vec::new())),
+        "get_vod_streams" => Some(listing(Kind::Film, shelves.listing(Kind::Film, category))),
+        "get_series" => Some(listing(Kind::Series, shelves.listing(Kind::Series, category))),
         _ => None,
     };
     if let Some(listing) = lists {
@@ -53,14 +54,18 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     }
     let answer = match &*action {
         "get_live_categories" => categories(Some(call), &library, Kind::Live),
-        "get_vod_categories" => categories(None, &library, Kind::Film),
-        "get_series_categories" => categories(None, &library, Kind::Series),
+        "get_vod_categories" => with(categories(None, &library, Kind::Film), shelves.categories(Kind::Film)),
+        "get_series_categories" => with(categories(None, &library, Kind::Series), shelves.categories(Kind::Series)),
         "get_short_epg" => {
             let limit = number("limit").map_or(LISTINGS, |limit| limit as usize);
             listings(call, &library, number("stream_id"), Extent::Next(limit.min(MOST_LISTINGS)))
         }
         "get_simple_data_table" => listings(call, &library, number("stream_id"), Extent::All),
-        "get_vod_info" => film(&library, number("vod_id")),
+        "get_vod_info" => {
+            let local = number("vod_id").and_then(|id| shelves.film_info(id));
+            local.unwrap_or_else(|| film(&library, number("vod_id")))
+        }
+        "get_series_info" if let Some(local) = number("series_id").and_then(|id| shelves.series_info(id)) => local,
         "get_series_info" => match number("series_id").and_then(|id| library.find(Kind::Series, id)) {
             Some(series) if library.is_asked_for(&series) => {
                 let title = TitleId(series.key);
@@ -147,6 +152,18 @@ fn categories(call: Option<&Call<'_>>, library: &Library, kind: Kind) -> Value {
     let there = |group: &Group| own.iter().any(|stream| stream.group == *group);
     let own = Group::ALL.into_iter().filter(there).map(|group| category(group.id(), group.name()));
     own.chain(library.categories(kind).into_iter().map(|(id, name)| category(id, name))).collect()
+}
+
+/// Categories of providers, and those of this machine that are not among them.
+fn with(categories: Value, local: Vec<(u32, &str)>) -> Value {
+    let Value::Array(mut all) = categories else { return categories };
+    for (id, name) in local {
+        let own = category(id, name);
+        if !all.contains(&own) {
+            all.push(own);
+        }
+    }
+    all.into()
 }
 
 fn own_streams(call: &Call<'_>, category: Option<u32>) -> Vec<Value> {

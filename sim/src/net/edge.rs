@@ -180,7 +180,7 @@ impl Edge {
                 Some(Action::WriteLink(id)) => self.transmit(Line::Link(id)),
                 Some(Action::CloseLink(id)) => self.close(Line::Link(id)),
                 // There are no disks in this world.
-                Some(Action::File(..) | Action::Scan(_)) => {}
+                Some(Action::File(..) | Action::Scan(_) | Action::ReadFile(..)) => {}
                 Some(Action::Media(command)) => self.command(command),
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,

@@ -316,10 +316,66 @@ fn other_ids_and_other_passwords_get_nothing() {
     for (path, status) in [
         (film.replace("/a/", "/b/"), "403"),
         (film.replace("movie", "series"), "404"),
-        (String::from("/movie/anna/a/1073741824.mp4"), "404"),
+        (String::from("/movie/anna/a/2130706432.mp4"), "404"),
         (String::from("/movie/anna/a/../film.mp4"), "400"),
     ] {
         let (head, _) = desk.ask(&get(&path, ""));
         assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{path} {head}");
+    }
+}
+
+#[test]
+fn what_is_here_is_listed_where_titles_of_providers_are() {
+    let mut desk = Desk::new("listed", 10);
+    fs::create_dir_all(desk.path.join("Show")).unwrap();
+    fs::write(desk.path.join("Show/S01E02.mkv"), "x").unwrap();
+    let series = Library { name: "s".into(), path: desk.path.clone(), kind: Shelf::Series, group: "Kids".into() };
+    desk.server.shelves = crate::server::shelves::Shelves::new(library::Libraries::new(&[
+        Library { name: "l".into(), path: desk.path.clone(), kind: Shelf::Films, group: "Films".into() },
+        series,
+    ]));
+    desk.tick();
+    let mut api = |action: &str| -> serde_json::Value {
+        let (head, body) = desk.ask(&get(&format!("/player_api.php?username=anna&password=a&action={action}"), ""));
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        serde_json::from_slice(&chunks(&head, &body)).unwrap()
+    };
+    let films = api("get_vod_streams");
+    let film = films.as_array().unwrap().iter().find(|film| film["name"] == "film").unwrap().clone();
+    assert_eq!(film["container_extension"], "mp4");
+    let categories = api("get_vod_categories");
+    assert_eq!(
+        (&categories[0]["category_name"], &categories[0]["category_id"]),
+        (&"Films".into(), &film["category_id"])
+    );
+    assert_eq!(api(&format!("get_vod_info&vod_id={}", film["stream_id"]))["movie_data"]["name"], "film");
+    assert_eq!(api("get_series_categories")[0]["category_name"], "Kids");
+    let shows = api("get_series");
+    let show = shows.as_array().unwrap().iter().find(|show| show["name"] == "Show").unwrap();
+    let info = api(&format!("get_series_info&series_id={}", show["series_id"]));
+    let episode = &info["episodes"]["1"][0];
+    assert_eq!((&episode["episode_num"], &episode["container_extension"]), (&2.into(), &"mkv".into()));
+    let path = format!("/series/anna/a/{}.mkv", episode["id"].as_str().unwrap());
+    assert_eq!(desk.ask(&get(&path, "")).1, b"x");
+    let (head, body) = desk.ask(&get("/get.php?username=anna&password=a&type=m3u_plus", ""));
+    let list = String::from_utf8(chunks(&head, &body)).unwrap();
+    assert!(list.contains("group-title=\"Films\",film\nhttp://a/movie/anna/a/"), "{list}");
+    assert!(list.contains(&path), "{list}");
+}
+
+/// A body without its chunks, if it has any.
+fn chunks(head: &str, body: &[u8]) -> Vec<u8> {
+    if field(head, "Transfer-Encoding") != Some("chunked") {
+        return body.to_vec();
+    }
+    let (mut out, mut rest) = (Vec::new(), body);
+    loop {
+        let line = rest.windows(2).position(|end| end == b"\r\n").unwrap();
+        let length = usize::from_str_radix(std::str::from_utf8(&rest[..line]).unwrap(), 16).unwrap();
+        if length == 0 {
+            return out;
+        }
+        out.extend_from_slice(&rest[line + 2..line + 2 + length]);
+        rest = &rest[line + 4 + length..];
     }
 }
