@@ -80,6 +80,27 @@ struct UserWithReason {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfAccount {
+    provider: String,
+    /// Counted from 1.
+    account: u64,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct AccountInState {
+    provider: String,
+    account: u64,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct AccountWithEvent {
+    provider: String,
+    account: u64,
+    event: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct InState {
     state: &'static str,
 }
@@ -143,6 +164,7 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     feeds(&mut registry, call);
     channels(&mut registry, call);
     users(&mut registry, call.server);
+    accounts(&mut registry, call.server);
     relays(&mut registry, call.server);
     connections(&mut registry, call.server);
     let mut page = String::new();
@@ -307,6 +329,45 @@ fn users(registry: &mut Registry, server: &Server) {
     registry.register("logins_failed", "Logins with a wrong name or password", failed);
 }
 
+fn accounts(registry: &mut Registry, server: &Server) {
+    let used = Family::<AccountInState, Gauge>::default();
+    let limits = Family::<OfAccount, Gauge>::default();
+    let serving = Family::<OfAccount, Gauge>::default();
+    let events = Family::<AccountWithEvent, Counter>::default();
+    let config = server.edge().config();
+    let mut numbers = std::collections::BTreeMap::<u32, u64>::new();
+    for state in server.edge().accounts().accounts() {
+        let number = numbers.entry(state.provider.0).or_default();
+        *number += 1;
+        let number = *number;
+        let Some(provider) = config.providers.get(state.provider.0 as usize) else { continue };
+        let of = || OfAccount { provider: provider.name.clone(), account: number };
+        let slots = [("used", state.used), ("reserved", state.reserved), ("resting", state.resting)];
+        for (state, count) in slots {
+            let of = AccountInState { provider: provider.name.clone(), account: number, state };
+            used.get_or_create(&of).set(i64::from(count));
+        }
+        limits.get_or_create(&of()).set(i64::from(state.limit));
+        serving.get_or_create(&of()).set(i64::from(state.serves));
+        let counts = state.counts;
+        for (event, count) in [
+            ("granted", counts.granted),
+            ("confirmed", counts.confirmed),
+            ("graced", counts.graced),
+            ("preempted", counts.preempted),
+            ("failed", counts.failed),
+            ("expired", counts.expired),
+        ] {
+            let of = AccountWithEvent { provider: provider.name.clone(), account: number, event };
+            events.get_or_create(&of).inc_by(count);
+        }
+    }
+    registry.register("account_slots", "Connections of the account that are used, kept for somebody, or rest", used);
+    registry.register("account_limit", "Connections that the account has; 0 = any number", limits);
+    registry.register("account_serves", "1 if the account may be used", serving);
+    registry.register("account_events", "What happened to connections of the account", events);
+}
+
 fn relays(registry: &mut Registry, server: &Server) {
     let (all, counts) = (server.relays(), server.relays().counts());
     let states = Family::<InState, Gauge>::default();
@@ -364,7 +425,8 @@ fn connections(registry: &mut Registry, server: &Server) {
     let stale = server.edge().publish().stale()
         + server.edge().pull().stale()
         + server.edge().playback().stale()
-        + server.edge().feeds().ignored();
+        + server.edge().feeds().ignored()
+        + server.edge().accounts().stale();
     registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
 }
 

@@ -21,7 +21,7 @@ mod login;
 mod m3u;
 mod metrics;
 pub mod page;
-mod status;
+pub(crate) mod status;
 pub(crate) mod title;
 pub(crate) mod whip;
 mod xmltv;

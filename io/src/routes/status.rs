@@ -1,6 +1,6 @@
 //! What an operator sees: every endpoint, slot, session, feed, channel; and how a session is ended by hand.
 
-pub(super) mod accounts;
+pub(crate) mod accounts;
 pub(super) mod channels;
 mod users;
 
@@ -111,6 +111,7 @@ struct StatusPage {
     endpoints: Vec<Endpoint>,
     channels: Vec<channels::Channel>,
     users: Vec<users::User>,
+    accounts: Vec<accounts::Account>,
     stale_inputs: u64,
 }
 
@@ -189,7 +190,12 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
             .collect(),
         channels: channels::channels(server, now),
         users: users::users(server, now),
-        stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.playback().stale() + edge.feeds().ignored(),
+        accounts: accounts::accounts(server, now),
+        stale_inputs: edge.publish().stale()
+            + edge.pull().stale()
+            + edge.playback().stale()
+            + edge.feeds().ignored()
+            + edge.accounts().stale(),
     };
     json(&page)
 }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
+use holdfast_core::input::{AccountId, EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
@@ -101,6 +101,8 @@ pub struct Server {
     sources: Sources,
     catalogs: catalogs::Catalogs,
     relays: relays::Relays,
+    /// Why somebody lost a connection of an account last, and when.
+    losses: BTreeMap<AccountId, (Time, String)>,
     /// Connections to origins and providers, and for whom each is.
     links: Table<LinkKind, link::Owner>,
     /// The connection of each viewer, by the viewer's place.
@@ -176,6 +178,7 @@ impl Server {
             publishers: Publishers::default(),
             sources: Sources::default(),
             relays: relays::Relays::default(),
+            losses: BTreeMap::new(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             polls: polls::Polls::default(),
@@ -220,6 +223,11 @@ impl Server {
 
     pub(crate) fn users(&self) -> &Users {
         &self.users
+    }
+
+    /// When and why somebody lost a connection of an account last.
+    pub(crate) fn last_loss(&self, account: AccountId) -> Option<&(Time, String)> {
+        self.losses.get(&account)
     }
 
     /// What happened so far.
@@ -404,6 +412,9 @@ impl Server {
 
     /// Tells people, but not of every refusal.
     fn tell(&mut self, now: Time, note: Note) {
+        if let Some((account, why)) = routes::status::accounts::loss(&note) {
+            self.losses.insert(account, (now, why));
+        }
         self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
     }
 }

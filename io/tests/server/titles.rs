@@ -728,6 +728,20 @@ fn an_operator_sees_what_is_fetched_and_ends_it() {
     let request = &playback["requests"][0];
     assert_eq!((request["bytes"].as_u64(), request["age_ms"].as_u64()), (Some(4), Some(2_000)), "{request}");
     assert_eq!(request["account"].as_str(), Some("provider/1"));
+    let account = &status["accounts"][0];
+    assert_eq!(
+        (account["name"].as_str(), account["used"].as_u64(), account["limit"].as_u64()),
+        (Some("provider/1"), Some(1), Some(1))
+    );
+    let connection = &account["connections"][0];
+    assert_eq!(
+        (connection["state"].as_str(), connection["age_ms"].as_u64()),
+        (Some("active"), Some(2_000)),
+        "{account}"
+    );
+    assert_eq!(connection["holder"].as_str(), Some(&*format!("playback {}", playback["id"].as_str().unwrap())));
+    let slots = "holdfast_account_slots{provider=\"provider\",account=\"1\",state=\"used\"}";
+    assert_eq!(desk.metric(slots), Some(1));
     assert_eq!(desk.metric("holdfast_title_connections"), Some(1));
     assert_eq!(desk.metric("holdfast_title_sent_bytes_total"), Some(4));
     let id = playback["id"].as_str().unwrap().to_owned();
@@ -736,6 +750,16 @@ fn an_operator_sees_what_is_fetched_and_ends_it() {
     assert!(desk.closed.contains(&client) && desk.links.is_empty());
     let again = desk.wants(FILM, "");
     assert_eq!(status_of(&desk.read(again)), 403);
+    desk.wants(&FILM.replace("anna", "ben"), "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 403 Forbidden\r\n\r\n");
+    let status = desk.status();
+    let account = &status["accounts"][0];
+    assert_eq!(
+        (account["used"].as_u64(), account["last_loss"]["reason"].as_str()),
+        (Some(0), Some("status-403")),
+        "{account}"
+    );
 }
 
 #[test]
