@@ -52,7 +52,7 @@ impl File {
 /// `/movie/…` and `/series/…`
 pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, password): (&str, &str), file: &str) {
     let Some(user) = enter(call, request, name, password) else { return };
-    let found = File::parse(file).and_then(|file| call.server.providers().find(kind, file.id));
+    let found = File::parse(file).and_then(|file| call.title(user, kind, file.id));
     let Some(title) = found else { return call.answer(not_found()) };
     let id = title.title;
     let (item, what) = match (title.extension.as_str(), kind) {
@@ -95,7 +95,7 @@ pub(super) fn timeshift(
         return call.answer(malformed_time());
     };
     let Some(file) = File::parse(file) else { return call.answer(not_found()) };
-    let Some(title) = call.server.providers().find(Kind::Live, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, Kind::Live, file.id) else { return call.answer(not_found()) };
     let playlist = file.is_playlist();
     let part = Part::Archive { start, minutes, playlist };
     let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };

@@ -179,6 +179,11 @@ impl Edge {
                 Some(Action::Connect(id, target)) => self.connect(id, target),
                 Some(Action::WriteLink(id)) => self.transmit(Line::Link(id)),
                 Some(Action::CloseLink(id)) => self.close(Line::Link(id)),
+                // No scenario has any.
+                Some(Action::ReadFile(id, _)) => {
+                    let error = ConnectError::Other(String::from("there are no files here"));
+                    self.server.borrow_mut().link_failed(now(), id, error);
+                }
                 Some(Action::Media(command)) => self.command(command),
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,
