@@ -111,13 +111,14 @@ fn providers(settings: &Settings) -> Vec<ProviderSettings> {
         Some(ProviderSettings {
             name: provider.name.clone(),
             dialect: provider.kind.at(&location),
+            // Whoever is there may lead there.
+            allow_private: provider.allow_private || location.is_private(),
             location,
             guide: provider.guide.clone(),
             refresh: provider.refresh,
             user_agent: provider.user_agent.clone(),
             output: provider.output,
             groups: provider.groups.clone(),
-            allow_private: provider.allow_private,
             entries: provider.entries,
             bytes: provider.bytes,
             accounts: all,
@@ -277,6 +278,9 @@ mod tests {
             served[n].accounts.iter().map(|own| own.as_ref().map(|own| own.username.as_str())).collect()
         };
         assert_eq!((names(0), names(1)), (vec![Some("u")], vec![Some("x"), Some("y")]));
+        assert!(!served[0].allow_private);
+        let at_home = parse("[[provider]]\nname = 'list'\nurl = 'http://192.168.1.2/tv.m3u'", "f.toml").expect("reads");
+        assert!(server(&at_home, UNIX_EPOCH, Codec::Aac).providers[0].allow_private, "it is there itself");
     }
 
     #[test]

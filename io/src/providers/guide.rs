@@ -51,7 +51,6 @@ impl Programmes {
     }
 
     /// How many there are.
-    #[cfg(test)]
     pub fn len(&self) -> usize {
         self.all.len()
     }
@@ -102,7 +101,7 @@ enum Unpacking {
     /// The first two bytes will show.
     Unknown(Vec<u8>),
     Plain,
-    Gzip(MultiGzDecoder<Vec<u8>>),
+    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
 }
 
 impl Reader {
@@ -134,7 +133,7 @@ impl Reader {
                 }
                 let first = std::mem::take(first);
                 self.unpacking = match first[..2] {
-                    [0x1f, 0x8b] => Unpacking::Gzip(MultiGzDecoder::new(Vec::new())),
+                    [0x1f, 0x8b] => Unpacking::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
                     _ => Unpacking::Plain,
                 };
                 self.push(&first)

@@ -48,6 +48,7 @@ pub(crate) struct Item<'a> {
 }
 
 /// What a step through a library comes to.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart where it is got")]
 pub(crate) enum Step<'a> {
     Item(Item<'a>),
     /// Others are to be served before it goes on.
@@ -69,7 +70,7 @@ impl Library {
                 .catalogue
                 .groups()
                 .iter()
-                .map(|group| groups.is_empty() || groups.iter().any(|name| *name == group.name))
+                .map(|group| groups.is_empty() || groups.contains(&group.name))
                 .collect(),
             catalogue: own.catalogue.clone(),
             programmes: own.programmes.clone(),

@@ -363,7 +363,7 @@ fn kind(path: &str, extension: &str, numbered: bool) -> Kind {
         Kind::Live
     } else if path.contains("/series/") || numbered && (file || path.contains("/movie/")) {
         Kind::Episode
-    } else if path.contains("/movie/") || path.contains("/vod/") && file || file {
+    } else if path.contains("/movie/") || file {
         Kind::Film
     } else {
         Kind::Live

@@ -149,7 +149,7 @@ impl Episode {
     }
 
     fn of(client_id: u32) -> Option<Episode> {
-        (client_id >> 30 == 1).then(|| Episode {
+        (client_id >> 30 == 1).then_some(Episode {
             panel: client_id >> 2 & 7,
             extension: client_id & 3,
             id: (client_id & !OF_PANEL) >> 5,

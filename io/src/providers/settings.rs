@@ -116,6 +116,12 @@ impl Location {
         }
     }
 
+    /// Whether it is in a private network, or on this machine, as far as that shows in its words. A file is not: whoever wrote it
+    /// need not be who operates this server.
+    pub fn is_private(&self) -> bool {
+        matches!(self, Location::Http(url) if names_private(url))
+    }
+
     /// As it is shown: without what may be a secret.
     pub fn label(&self) -> String {
         match self {

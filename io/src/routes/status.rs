@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(super) mod channels;
+mod providers;
 mod users;
 
 use holdfast_core::feed::FeedStatus;
@@ -110,8 +111,8 @@ struct StatusPage {
     connections: usize,
     endpoints: Vec<Endpoint>,
     channels: Vec<channels::Channel>,
+    providers: Vec<providers::Provider>,
     users: Vec<users::User>,
-    accounts: Vec<accounts::Account>,
     stale_inputs: u64,
 }
 
@@ -189,8 +190,8 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
             .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
             .collect(),
         channels: channels::channels(server, now),
+        providers: providers::providers(server, now),
         users: users::users(server, now),
-        accounts: accounts::accounts(server, now),
         stale_inputs: edge.publish().stale()
             + edge.pull().stale()
             + edge.playback().stale()

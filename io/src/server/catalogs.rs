@@ -50,6 +50,10 @@ struct Task {
     connection: Option<Connection>,
     armed: Time,
     failures: u32,
+    /// When the catalogue that there is was read.
+    read: Option<Time>,
+    /// Why the last reading failed, if it did.
+    fault: Option<String>,
     /// When the present answer has to be whole.
     until: Time,
 }
@@ -75,7 +79,7 @@ impl Catalogs {
             .map(|place| {
                 let mut armed = Time::NEVER;
                 timers.set(ProviderId(place as u32), &mut armed, Time::ZERO);
-                Task { job: None, connection: None, armed, failures: 0, until: Time::NEVER }
+                Task { job: None, connection: None, armed, failures: 0, read: None, fault: None, until: Time::NEVER }
             })
             .collect();
         let (inquiries, answers, inquiry_timers) = (Table::default(), BTreeMap::new(), Timers::default());
@@ -111,6 +115,12 @@ impl Catalogs {
 }
 
 impl Server {
+    /// When the catalogue that there is of a provider was read, and why the last reading failed, if it did.
+    pub(crate) fn catalog_state(&self, provider: ProviderId) -> (Option<Time>, Option<&str>) {
+        let task = self.catalogs.all.get(provider.0 as usize);
+        task.map_or((None, None), |task| (task.read, task.fault.as_deref()))
+    }
+
     /// What is due of all providers.
     pub(super) fn refresh(&mut self, now: Time) {
         while let Some(provider) = self.catalogs.timers.expired(now) {
@@ -152,7 +162,7 @@ impl Server {
             }
             Next::Done => {
                 let Some(task) = self.catalogs.task(provider) else { return };
-                (task.job, task.failures) = (None, 0);
+                (task.job, task.failures, task.fault) = (None, 0, None);
                 let refresh = self.providers.get(provider).map_or(WHOLE, |own| own.settings.refresh);
                 self.catalogs.arm(provider, now + refresh);
             }
@@ -304,6 +314,9 @@ impl Server {
                 if let Some(own) = self.providers.get_mut(provider) {
                     own.catalogue = catalogue;
                 }
+                if let Some(task) = self.catalogs.task(provider) {
+                    task.read = Some(now);
+                }
             }
             read::Got::Guide(programmes) => {
                 if let Some(own) = self.providers.get_mut(provider) {
@@ -327,7 +340,11 @@ impl Server {
         self.catalogs.arm(provider, now + pause);
         connection.into_iter().for_each(|connection| self.drop_link(connection.link()));
         let what = job.map_or("catalogue", |job| job.what());
-        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why: format!("the {what}: {why}") }));
+        let why = format!("the {what}: {why}");
+        if let Some(task) = self.catalogs.task(provider) {
+            task.fault = Some(why.clone());
+        }
+        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why }));
     }
 }
 

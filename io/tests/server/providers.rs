@@ -374,6 +374,11 @@ fn a_live_stream_is_pulled_with_an_account_and_shared() {
     desk.link_opens(second);
     let asked = String::from_utf8(desk.asked.remove(&second).unwrap()).unwrap();
     assert!(asked.starts_with("GET /live/c/d/2.ts HTTP/1.1\r\n"), "{asked}");
+    let status = desk.status();
+    let own = &status["providers"][0];
+    assert_eq!((&own["name"], &own["live"], &own["programmes"]), (&"tv".into(), &2.into(), &2.into()));
+    assert_eq!((&own["label"], &own["fault"]), (&"http://p.example/get.php?…".into(), &Value::Null));
+    assert_eq!([&own["accounts"][0]["used"], &own["accounts"][1]["used"]], [&1, &1]);
     for conn in [one, other, two] {
         desk.server.closed(desk.time(), conn);
         desk.turn();

@@ -728,7 +728,7 @@ fn an_operator_sees_what_is_fetched_and_ends_it() {
     let request = &playback["requests"][0];
     assert_eq!((request["bytes"].as_u64(), request["age_ms"].as_u64()), (Some(4), Some(2_000)), "{request}");
     assert_eq!(request["account"].as_str(), Some("provider/1"));
-    let account = &status["accounts"][0];
+    let account = &status["providers"][0]["accounts"][0];
     assert_eq!(
         (account["name"].as_str(), account["used"].as_u64(), account["limit"].as_u64()),
         (Some("provider/1"), Some(1), Some(1))
@@ -754,7 +754,7 @@ fn an_operator_sees_what_is_fetched_and_ends_it() {
     let (link, _) = desk.asked_of_provider();
     desk.link_says(link, "HTTP/1.1 403 Forbidden\r\n\r\n");
     let status = desk.status();
-    let account = &status["accounts"][0];
+    let account = &status["providers"][0]["accounts"][0];
     assert_eq!(
         (account["used"].as_u64(), account["last_loss"]["reason"].as_str()),
         (Some(0), Some("status-403")),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_core::account::{AccountState, Allocation, Holder};
-use holdfast_core::input::{AccountId, AllocationId, Failure, Note};
+use holdfast_core::input::{AccountId, AllocationId, Failure, Note, ProviderId};
 use holdfast_core::time::Time;
 use serde::Serialize;
 
@@ -53,13 +53,14 @@ struct Connection {
     age_ms: u64,
 }
 
-pub(in crate::routes) fn accounts(server: &Server, now: Time) -> Vec<Account> {
+/// The accounts of each provider, in the order of the configuration.
+pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<ProviderId, Vec<Account>> {
     let room = server.edge().accounts();
     let mut connections = BTreeMap::<AccountId, Vec<Connection>>::new();
     for (id, allocation) in room.allocations() {
         connections.entry(allocation.account).or_default().push(connection(now, id, allocation));
     }
-    let account = |state: AccountState<'_>| Account {
+    let mut account = |state: AccountState<'_>| Account {
         name: label(server, state.account),
         limit: state.limit,
         used: state.used,
@@ -77,7 +78,11 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> Vec<Account> {
             .map(|(at, reason)| Loss { reason: reason.clone(), age_ms: millis(now, *at) }),
         connections: connections.remove(&state.account).unwrap_or_default(),
     };
-    room.accounts().map(account).collect()
+    let mut all = BTreeMap::<ProviderId, Vec<Account>>::new();
+    for state in room.accounts() {
+        all.entry(state.provider).or_default().push(account(state));
+    }
+    all
 }
 
 fn connection(now: Time, id: AllocationId, allocation: &Allocation) -> Connection {
