@@ -98,7 +98,7 @@ pub(super) fn timeshift(
         return call.answer(malformed_time());
     };
     let Some(file) = File::parse(file) else { return call.answer(not_found()) };
-    let Some(title) = call.server.providers().find(Kind::Live, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, Kind::Live, file.id) else { return call.answer(not_found()) };
     let playlist = file.is_playlist();
     let part = Part::Archive { start, minutes, playlist };
     let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };

@@ -373,7 +373,7 @@ impl Server {
                     return self.edge_refused(now, id, reason);
                 }
                 let why = self.publishers.take_fault(request);
-                let answer = self.relay_refused(request, reason);
+                let answer = self.relay_refused(now, request, reason);
                 let answer = self.slate(request, reason).or(answer);
                 let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
                 self.answer_request(now, request, answer);

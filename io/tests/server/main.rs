@@ -12,5 +12,6 @@ mod limits;
 mod live;
 mod providers;
 mod status;
+mod titles;
 mod users;
 mod whip;

@@ -9,7 +9,14 @@ use holdfast_io::users::{Login, Password, Status};
 
 use crate::desk::{Desk, header};
 
-const FILM: &str = "/movie/anna/anna-secret/1.mp4";
+const FILM: &str = "/movie/anna/anna-secret/728194988.mp4";
+
+/// What the provider has. What its titles are known by here follows from that.
+const LIST: &str = "#EXTM3U\n\
+    #EXTINF:-1 group-title=\"Films\",Film\nhttp://provider.example/movie/name/secret/1.mp4\n\
+    #EXTINF:-1 group-title=\"Films\",Dash\nhttp://provider.example/movie/name/secret/3.mpd\n\
+    #EXTINF:-1 group-title=\"Live\",Lists\nhttp://provider.example/live/name/secret/2.m3u8\n\
+    #EXTINF:-1 group-title=\"Live\" catchup=\"xc\" catchup-days=\"3\",News\nhttp://provider.example/live/name/secret/4.ts\n";
 
 /// Anna and Ben may play as much as they like; there is one provider with one account.
 fn desk() -> Desk {
@@ -47,7 +54,12 @@ fn desk_of(provider: Provider, allow_private: bool) -> Desk {
         instance: 7,
         ..Settings::default()
     };
-    Desk::open(Config { users, providers: vec![provider], ..Config::default() }, settings)
+    let mut desk = Desk::open(Config { users, providers: vec![provider], ..Config::default() }, settings);
+    desk.run(0);
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{LIST}", LIST.len()));
+    assert!(desk.links.is_empty());
+    desk
 }
 
 impl Desk {
@@ -274,9 +286,9 @@ fn a_provider_that_says_nothing_is_not_waited_for_without_end() {
         if opens {
             desk.link_opens(link);
         }
-        desk.run(9_999);
+        desk.run(4_999);
         assert_eq!(desk.read(client), "");
-        desk.run(10_000);
+        desk.run(5_000);
         let told = desk.read(client);
         assert!(matches!(status_of(&told), 502 | 504), "{told}");
         assert!(desk.links.is_empty());
@@ -329,7 +341,7 @@ fn a_name_that_leads_into_this_house_is_told_nothing() {
         desk.turn();
         assert_eq!(desk.asked.contains_key(&link), allow_private);
         if allow_private {
-            desk.link_says(link, WHOLE);
+            desk.link_says(link, format!("{WHOLE}0"));
         }
         assert_eq!(status_of(&desk.read(client)), status);
     }
@@ -418,7 +430,7 @@ fn malformed_requests_change_nothing() {
     assert_eq!((status_of(&options), header(&options, "Allow").as_deref()), (204, Some("GET, HEAD, OPTIONS")));
 }
 
-const LIVE: &str = "/live/anna/anna-secret/2.m3u8";
+const LIVE: &str = "/live/anna/anna-secret/151514632.m3u8";
 
 /// Asks for a playlist, which the provider has at this address and answers with this; the connection, and what came of it.
 fn playlist(desk: &mut Desk, path: &str, content: &str) -> (ConnId, String) {
@@ -464,10 +476,10 @@ fn a_live_playlist_leads_here_and_nowhere_else() {
     let (_, again) = playlist(&mut desk, &media[0], MEDIA);
     assert_eq!(body(&again), body(&list), "segments keep their names");
     for (part, host, path) in [
-        (&parts[0], "provider.example", "/movie/name/secret/key.bin"),
-        (&parts[1], "provider.example", "/movie/name/secret/init.mp4"),
+        (&parts[0], "provider.example", "/live/name/secret/key.bin"),
+        (&parts[1], "provider.example", "/live/name/secret/init.mp4"),
         (&parts[2], "cdn.example", "/secret/7.ts"),
-        (&parts[3], "provider.example", "/movie/name/secret/8.ts?a=b"),
+        (&parts[3], "provider.example", "/live/name/secret/8.ts?a=b"),
     ] {
         let client = desk.wants(part, "Range: bytes=0-\r\n");
         assert_eq!(desk.link().1.host, host);
@@ -590,9 +602,9 @@ fn addresses_that_were_not_given_out_here_lead_nowhere() {
 #[test]
 fn what_has_no_stream_is_beside_it_and_what_is_dash_is_elsewhere() {
     let mut desk = desk();
-    let answer = desk.ask("GET /live/anna/anna-secret/2.ts HTTP/1.1\r\nHost: h\r\n\r\n");
-    assert_eq!((status_of(&answer), header(&answer, "Location").as_deref()), (302, Some("2.m3u8")));
-    let answer = desk.ask("GET /movie/anna/anna-secret/3.mpd HTTP/1.1\r\nHost: h\r\n\r\n");
+    let answer = desk.ask("GET /live/anna/anna-secret/151514632.ts HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!((status_of(&answer), header(&answer, "Location").as_deref()), (302, Some("151514632.m3u8")));
+    let answer = desk.ask("GET /movie/anna/anna-secret/534827041.mpd HTTP/1.1\r\nHost: h\r\n\r\n");
     assert_eq!(status_of(&answer), 302, "{answer}");
     assert!(header(&answer, "Location").is_some_and(|to| to.starts_with("http://provider.example/")));
     assert!(desk.links.is_empty(), "nothing is fetched for it");
@@ -602,9 +614,9 @@ fn what_has_no_stream_is_beside_it_and_what_is_dash_is_elsewhere() {
 fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
     let mut desk = desk();
     for path in [
-        "/timeshift/anna/anna-secret/60/2026-11-30:20-15/4.ts",
-        "/timeshift/anna/anna-secret/60/2026-11-30%3A20-15/4",
-        "/timeshift.php?username=anna&password=anna-secret&stream=4&start=2026-11-30:20-15&duration=60",
+        "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.ts",
+        "/timeshift/anna/anna-secret/60/2026-11-30%3A20-15/564845761",
+        "/timeshift.php?username=anna&password=anna-secret&stream=564845761&start=2026-11-30:20-15&duration=60",
     ] {
         let client = desk.wants(path, "Range: bytes=100-\r\n");
         let (link, asked) = desk.asked_of_provider();
@@ -614,7 +626,7 @@ fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
         assert_eq!((status_of(&answer), body(&answer)), (206, "abc"));
     }
     let ended = format!("{MEDIA}#EXT-X-ENDLIST\n");
-    let path = "/timeshift/anna/anna-secret/60/2026-11-30:20-15/4.m3u8";
+    let path = "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.m3u8";
     let (_, list) = playlist(&mut desk, path, &ended);
     let parts = addresses(path, &list);
     assert!(list.contains("#EXT-X-ENDLIST") && parts.len() == 4 && parts[3].starts_with("/hls/"), "{list}");
@@ -685,11 +697,16 @@ fn a_part_that_others_wait_for_is_read_ahead() {
     desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 0-999999/2000000\r\n\r\n");
     desk.link_says(link, vec![7; 300_000]);
     assert!(!desk.server.link_wants_read(link));
-    desk.wants(FILM, "Range: bytes=1000000-1000009\r\n");
+    let second = desk.wants(FILM, "Range: bytes=1000000-1000002\r\n");
     assert!(desk.server.link_wants_read(link));
+    desk.takes(first, 1000);
     desk.link_says(link, vec![7; 700_000]);
-    assert!(desk.links.iter().all(|(open, _)| *open != link), "the provider is done with it");
+    let (other, asked) = desk.asked_of_provider();
+    assert!(other != link && asked.contains("bytes=1000000-"), "the provider is done with the first: {asked}");
+    desk.run(desk.now + 500);
     desk.writable = true;
+    desk.link_says(other, "HTTP/1.1 206 x\r\nContent-Range: bytes 1000000-1000002/2000000\r\n\r\nabc");
+    assert_eq!(body(&desk.read(second)), "abc");
     desk.takes(first, usize::MAX);
     let taken = desk.written.remove(&first).unwrap();
     assert_eq!(taken.iter().filter(|byte| **byte == 7).count(), 1_000_000);
@@ -735,4 +752,40 @@ fn everybody_ends_when_the_program_does() {
     desk.gone(playing);
     desk.gone(waiting);
     assert!(desk.server.is_drained());
+}
+
+#[test]
+fn an_answer_of_which_nothing_comes_is_none() {
+    let mut desk = desk();
+    let client = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, WHOLE);
+    assert_eq!(desk.read(client), "", "another account might give it");
+    desk.link_ends(link);
+    assert_eq!(status_of(&desk.read(client)), 502);
+    let client = desk.wants(FILM, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(header(&desk.read(client), "Content-Length").as_deref(), Some("0"), "nothing is all there is");
+    assert!(!desk.closed.contains(&client));
+}
+
+#[test]
+fn nothing_of_a_film_comes_too_late() {
+    let mut desk = desk();
+    for _ in 0..3 {
+        let client = desk.wants(FILM, "");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, WHOLE);
+        desk.link_says(link, "0123456789");
+        assert_eq!(body(&desk.read(client)), "0123456789");
+        desk.wants(FILM, "");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, format!("{WHOLE}01"));
+        desk.link_ends(link);
+    }
+    let status = desk.status();
+    assert_eq!(status["stale_inputs"].as_u64(), Some(0), "{status}");
+    assert_eq!(desk.server.edge().accounts().stale(), 0);
+    assert!(desk.server.edge().accounts().allocations().next().is_none());
 }

@@ -40,13 +40,25 @@ impl Server {
         (relay.moved, relay.taken) = (now, now);
         relay.stalled = false;
         let due = relay.forwarded.is_none_or(|last| last + REPORT <= now);
-        if own > 0 && due && relay.errand.what == What::Media {
+        if own > 0 && due && !relay.told && relay.errand.what == What::Media {
             relay.forwarded = Some(now);
             self.decide(now, Input::Forwarded { request });
             self.pump(now);
         }
+        self.free_early(request);
         self.relays.rearm(request);
         self.read_further(request);
+    }
+
+    /// What is kept of a body goes on to the client while others use the account. That media came through is said before.
+    pub(super) fn free_early(&mut self, request: RequestId) {
+        if let Some(relay) = self.relays.relays.get(&request)
+            && let Stage::Streaming(stream) = &relay.stage
+            && stream.queued > 0
+            && (relay.forwarded.is_some() || relay.errand.what != What::Media)
+        {
+            self.tell_closed(request);
+        }
     }
 
     /// Something came, or the provider is done: it goes on to the client, or ends with it.
@@ -56,6 +68,7 @@ impl Server {
         }
         if let Some(relay) = self.relays.relays.get(&request).filter(|relay| relay.is_answered()) {
             self.actions.push_back(Action::Write(relay.conn));
+            self.free_early(request);
             self.relays.rearm(request);
         }
     }
@@ -66,10 +79,10 @@ impl Server {
         let Stage::Streaming(Stream { end: Some(end), queued: 0, .. }) = relay.stage else { return false };
         let conn = relay.conn;
         if end == End::Broken {
-            self.relays.counts.broken += 1;
             self.over(now, request, ViewerEnd::Failed);
             return true;
         }
+        self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
         self.end_relay(request);
         self.detach(conn);
         if let Some(connection) = self.connections.get_mut(conn) {
@@ -77,15 +90,16 @@ impl Server {
             connection.progress = now;
         }
         self.actions.push_back(Action::Write(conn));
-        self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
         self.rearm(now, conn);
         true
     }
 
     /// A response that began does not go on.
     pub(super) fn over(&mut self, now: Time, request: RequestId, reason: ViewerEnd) {
+        if self.relays.relays.get(&request).is_some_and(|relay| !relay.told) {
+            self.inbox.push_back(Input::Finished { request, reason });
+        }
         let Some(relay) = self.end_relay(request) else { return };
-        self.inbox.push_back(Input::Finished { request, reason });
         self.detach(relay.conn);
         self.close(now, relay.conn);
     }
@@ -95,15 +109,26 @@ impl Server {
         self.requests.remove(&request);
         let Some(relay) = self.end_relay(request) else { return };
         let input = match relay.stage {
+            _ if relay.told => return,
             Stage::Waiting => Input::Hangup { request },
             _ => Input::Finished { request, reason: ViewerEnd::Left },
         };
         self.decide(now, input);
     }
 
-    /// The core refused a request for a title; how its client is told. `None`: it is none.
-    pub(in crate::server) fn relay_refused(&mut self, request: RequestId, reason: RefuseReason) -> Option<Response> {
+    /// The core refused a request for a title; how its client is told, if there is something left to tell.
+    pub(in crate::server) fn relay_refused(
+        &mut self,
+        now: Time,
+        request: RequestId,
+        reason: RefuseReason,
+    ) -> Option<Response> {
         let relay = self.end_relay(request)?;
+        if relay.is_answered() {
+            self.detach(relay.conn);
+            self.close(now, relay.conn);
+            return None;
+        }
         let fault = relay.fault.filter(|_| reason == RefuseReason::ProviderFailed);
         Some(match fault {
             Some((failure, why)) => routes::title::failed(failure, &why),

@@ -31,7 +31,7 @@ use super::{Action, Call, ConnId, LinkId, Server, Wanted};
 use crate::hls::sealed::Sealed;
 use crate::http::client::{Exchange, Get};
 use crate::http::range::Span;
-use crate::http::{FieldValue, Via};
+use crate::http::{FieldValue, Response, Via};
 use crate::providers::Part;
 use crate::routes;
 pub(crate) use files::OfFile;
@@ -144,6 +144,8 @@ pub(crate) struct Relay {
     /// What of it is open, where it is a file of this machine.
     file: Option<files::Reading>,
     granted: Option<Granted>,
+    /// Its connection is closed, which the core does not know yet.
+    closed: Option<AllocationId>,
     /// What became of the last attempt, and in words.
     fault: Option<(Failure, String)>,
     since: Time,
@@ -154,6 +156,8 @@ pub(crate) struct Relay {
     /// When the core was last told that media flows.
     forwarded: Option<Time>,
     stalled: bool,
+    /// Whether the core was told how it ends; the client still gets what there is.
+    told: bool,
     /// How many bytes of it the client took.
     bytes: u64,
     armed: Time,
@@ -173,6 +177,8 @@ enum Stage {
     Waiting,
     /// For the provider's answer.
     Asking { until: Time },
+    /// For the first byte of a body: as long as none has come, somebody else may be asked.
+    Promised { promise: Box<(Response, Stream)>, until: Time },
     /// For the rest of a playlist.
     Collecting { document: Vec<u8>, until: Time },
     /// For the provider, or the client.
@@ -233,7 +239,7 @@ impl Relay {
     pub fn stage(&self) -> &'static str {
         match self.stage {
             Stage::Waiting => "waiting",
-            Stage::Asking { .. } | Stage::Collecting { .. } => "asking",
+            Stage::Asking { .. } | Stage::Promised { .. } | Stage::Collecting { .. } => "asking",
             Stage::Streaming(_) if self.stalled => "stalled",
             Stage::Streaming(_) => "streaming",
         }
@@ -251,7 +257,7 @@ impl Relay {
     fn deadline(&self) -> Time {
         match &self.stage {
             Stage::Waiting => Time::NEVER,
-            Stage::Asking { until } | Stage::Collecting { until, .. } => *until,
+            Stage::Asking { until } | Stage::Promised { until, .. } | Stage::Collecting { until, .. } => *until,
             Stage::Streaming(stream) => {
                 let stall = if self.stalled || stream.queued == 0 { Time::NEVER } else { self.taken + STALL };
                 stall.min(self.moved + IDLE)
@@ -355,12 +361,14 @@ impl Call<'_> {
             upstream: None,
             file: None,
             granted: None,
+            closed: None,
             fault: None,
             since: *now,
             moved: *now,
             taken: *now,
             forwarded: None,
             stalled: false,
+            told: false,
             bytes: 0,
             armed: Time::NEVER,
         };
@@ -401,10 +409,15 @@ impl Server {
             }
             Output::Drop { allocation } => {
                 let Some(request) = self.relays.allocations.get(&allocation).copied() else {
-                    // It was closed before that was asked for, and said to be; who asks waits for the answer all the same.
-                    return self.inbox.push_back(Input::Closed { allocation });
+                    // It was closed before that was asked for. Who asks waits for the answer all the same.
+                    let closed = Input::Closed { allocation };
+                    if !self.inbox.contains(&closed) {
+                        self.inbox.push_back(closed);
+                    }
+                    return;
                 };
                 self.drop_upstream(request);
+                self.tell_closed(request);
                 let Some(relay) = self.relays.relays.get_mut(&request) else { return };
                 match &mut relay.stage {
                     Stage::Streaming(stream) => {
@@ -412,8 +425,10 @@ impl Server {
                         self.flow(now, request);
                     }
                     Stage::Waiting => {}
-                    Stage::Asking { .. } | Stage::Collecting { .. } => {
-                        self.relay_failed(request, Failure::Unreachable, String::from("its connection was taken away"));
+                    // Who takes it away says what becomes of the request; what it was fetched for did not come in its time.
+                    Stage::Asking { .. } | Stage::Promised { .. } | Stage::Collecting { .. } => {
+                        relay.fault = Some((Failure::TimedOut, String::from("the provider did not answer in time")));
+                        self.relays.set_stage(request, Stage::Waiting);
                     }
                 }
             }
@@ -424,6 +439,7 @@ impl Server {
     /// Takes a request out with everything that it holds. Its connection stays as it is.
     fn end_relay(&mut self, request: RequestId) -> Option<Relay> {
         self.drop_upstream(request);
+        self.tell_closed(request);
         self.relays.set_stage_over(request);
         let mut relay = self.relays.relays.remove(&request)?;
         self.relays.timers.set(request, &mut relay.armed, Time::NEVER);
@@ -455,7 +471,9 @@ impl Server {
             } else {
                 relay.stalled = true;
                 self.relays.counts.stalls += 1;
-                self.inbox.push_back(Input::Stalled { request });
+                if !relay.told {
+                    self.inbox.push_back(Input::Stalled { request });
+                }
                 self.relays.rearm(request);
             }
         }
@@ -475,16 +493,23 @@ impl Relays {
 }
 
 impl Server {
-    /// Says that a connection is closed, once.
+    /// Closes the connection to the provider. [`Server::tell_closed`] says so, once.
     fn drop_upstream(&mut self, request: RequestId) {
-        self.close_file(request);
-        let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.take()) else {
-            return;
-        };
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        let Some(upstream) = relay.upstream.take() else { return };
+        relay.closed = Some(upstream.allocation);
         if self.links.remove(upstream.link).is_some() {
             self.actions.push_back(Action::CloseLink(upstream.link));
         }
-        self.closed_allocation(upstream.allocation);
+    }
+
+    /// Says that the connection of a request is closed, if that was not said yet. Behind whatever else is said of the request:
+    /// only with an account that it has can media be forwarded, or fail.
+    fn tell_closed(&mut self, request: RequestId) {
+        let Some(allocation) = self.relays.relays.get_mut(&request).and_then(|relay| relay.closed.take()) else {
+            return;
+        };
+        self.closed_allocation(allocation);
     }
 
     fn closed_allocation(&mut self, allocation: AllocationId) {

@@ -7,7 +7,7 @@ use holdfast_core::input::{AllocationId, Failure, Input, RequestId, ViewerEnd};
 use holdfast_core::time::Time;
 
 use super::answer::{self, Asked, Verdict};
-use super::{ANSWER, DOCUMENT, End, From, Granted, Stage, Stream, Upstream, What};
+use super::{ANSWER, DOCUMENT, End, From, Granted, Relay, Stage, Stream, Upstream, What};
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
@@ -28,8 +28,8 @@ impl Server {
             return self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Left });
         };
         relay.granted = Some(granted);
+        relay.closed = Some(allocation);
         let Some(address) = self.address(request) else {
-            self.closed_allocation(allocation);
             return self.relay_failed(
                 request,
                 Failure::Unusable,
@@ -38,9 +38,8 @@ impl Server {
         };
         let what = self.relays.relays.get(&request).map(|relay| relay.errand.what);
         if what == Some(What::Redirect) {
-            self.closed_allocation(allocation);
-            self.end_relay(request);
             self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
+            self.end_relay(request);
             return self.answer_request(now, request, routes::title::elsewhere(&address.url));
         }
         match self.asking(request, address) {
@@ -51,13 +50,12 @@ impl Server {
                 let exchange = Exchange::new(&get);
                 let upstream = Upstream { link, allocation, get, exchange, redirects: 0 };
                 if let Some(relay) = self.relays.relays.get_mut(&request) {
-                    relay.upstream = Some(upstream);
+                    (relay.upstream, relay.closed) = (Some(upstream), None);
                     self.relays.set_stage(request, Stage::Asking { until: now + ANSWER });
                     self.relays.rearm(request);
                 }
             }
             refused => {
-                self.closed_allocation(allocation);
                 self.relay_failed(request, Failure::Unusable, refused.err().unwrap_or_else(|| String::from(PRIVATE)));
             }
         }
@@ -200,7 +198,9 @@ impl Server {
                     left: pass.length,
                     end: None,
                 };
-                self.begin(now, request, pass.response().header(field::VIA, via), stream);
+                let promise = Box::new((pass.response().header(field::VIA, via), stream));
+                self.relays.set_stage(request, Stage::Promised { promise, until: now + ANSWER });
+                self.relays.rearm(request);
             }
             Verdict::Known(size) => {
                 self.learn(request, size.clone());
@@ -250,7 +250,19 @@ impl Server {
         }
     }
 
+    /// There is something of a body, or there will be nothing: the client is answered.
+    fn keep_promise(&mut self, now: Time, request: RequestId) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        if let Stage::Promised { .. } = relay.stage
+            && let Stage::Promised { promise, .. } = std::mem::replace(&mut relay.stage, Stage::Asking { until: now })
+        {
+            let (response, stream) = *promise;
+            self.begin(now, request, response, stream);
+        }
+    }
+
     fn provider_sent(&mut self, now: Time, request: RequestId, mut data: Bytes) {
+        self.keep_promise(now, request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         match &mut relay.stage {
             Stage::Collecting { document, .. } => {
@@ -281,11 +293,12 @@ impl Server {
                     }
                 }
             }
-            Stage::Waiting | Stage::Asking { .. } => {}
+            Stage::Waiting | Stage::Asking { .. } | Stage::Promised { .. } => {}
         }
     }
 
     fn provider_finished(&mut self, now: Time, request: RequestId) {
+        self.keep_promise(now, request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         match &mut relay.stage {
             Stage::Collecting { document, .. } => {
@@ -299,23 +312,38 @@ impl Server {
             }
             Stage::Streaming(stream) => {
                 // Less than it said: its client sees that by the length.
-                let end = if stream.left.unwrap_or(0) > 0 || stream.skip > 0 { End::Broken } else { End::Complete };
-                stream.end.get_or_insert(end);
+                if stream.left.unwrap_or(0) > 0 || stream.skip > 0 {
+                    return self.broken_off(now, request);
+                }
+                stream.end = Some(End::Complete);
                 self.drop_upstream(request);
             }
-            Stage::Waiting | Stage::Asking { .. } => {}
+            Stage::Waiting | Stage::Asking { .. } | Stage::Promised { .. } => {}
         }
     }
 
     /// The connection is of no more use. What came of a body before still goes to the client.
     pub(super) fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
+        if self.relays.relays.get(&request).is_some_and(Relay::is_answered) {
+            self.broken_off(now, request);
+        } else {
+            self.relay_failed(request, failure, why);
+        }
+    }
+
+    /// A body ends before its end. What came of it still goes to the client.
+    fn broken_off(&mut self, now: Time, request: RequestId) {
+        self.drop_upstream(request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         if let Stage::Streaming(stream) = &mut relay.stage {
             stream.end.get_or_insert(End::Broken);
-            self.drop_upstream(request);
-            return self.flow(now, request);
         }
-        self.relay_failed(request, failure, why);
+        if !std::mem::replace(&mut relay.told, true) {
+            self.relays.counts.broken += 1;
+            self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Failed });
+        }
+        self.tell_closed(request);
+        self.flow(now, request);
     }
 
     /// Nothing comes of this attempt; the core may know another.
@@ -324,14 +352,14 @@ impl Server {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         relay.fault = Some((failure, why));
         self.relays.set_stage(request, Stage::Waiting);
-        self.relays.rearm(request);
         self.inbox.push_back(Input::Failed { request, failure });
+        self.tell_closed(request);
     }
 
     /// It is answered with something that was not to be passed on as it comes.
     pub(super) fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
-        self.end_relay(request);
         self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
+        self.end_relay(request);
         self.answer_request(now, request, answer);
     }
 }
