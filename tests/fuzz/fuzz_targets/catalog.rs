@@ -66,7 +66,8 @@ impl World<'_> {
                     let part = if self.parts.is_empty() { &b"[]"[..] } else { self.parts.remove(0) };
                     let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", part.len());
                     self.server.link_connected(now, link, ([192, 0, 2, 1], 80).into());
-                    let _ = self.server.link_transmit(now, link, &mut |pieces| Ok(pieces.iter().map(|p| p.len()).sum()));
+                    let _ =
+                        self.server.link_transmit(now, link, &mut |pieces| Ok(pieces.iter().map(|p| p.len()).sum()));
                     self.server.link_received(now, link, head.as_bytes());
                     part.chunks(self.cut).for_each(|piece| self.server.link_received(now, link, piece));
                     self.server.link_eof(now, link);
