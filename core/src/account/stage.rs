@@ -229,7 +229,7 @@ impl Stage {
         let mut reserved: BTreeMap<AccountId, u32> = BTreeMap::new();
         let mut waiting = 0;
         for (holder, holding) in &room.holders {
-            for account in holding.reserves {
+            if let Some(account) = holding.reserves {
                 *reserved.entry(account).or_default() += 1;
             }
             if let Some(live) = holding.live {
@@ -293,6 +293,7 @@ impl Stage {
         let rows = (room.allocations().count(), room.leases().count(), room.waiting(), room.timer_count());
         let reserved: u32 = room.accounts().map(|account| account.reserved).sum();
         assert_eq!((room.holders.len(), room.coming.len(), room.queue.is_empty()), (0, 0, true));
+        assert!(room.keepers.is_empty() && room.freed.is_empty());
         rows == (0, 0, 0, 0) && reserved == 0 && room.victims.is_empty()
     }
 }
