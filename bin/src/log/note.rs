@@ -196,7 +196,7 @@ fn place(feed: FeedId, config: &Config) -> Place<'_> {
         }
         left -= endpoint.slots;
     }
-    Place::Channel(config.channels.get(left as usize).map_or("", |channel| channel.name.as_str()))
+    Place::Channel(config.channels.get(left as usize).map_or("of a provider", |channel| channel.name.as_str()))
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
