@@ -275,7 +275,6 @@ impl Accounts {
     }
 
     /// The holder needs the connection no more: it keeps its slot until it is closed.
-    #[allow(dead_code, reason = "playbacks of titles are to come")]
     pub(crate) fn release(&mut self, now: Time, allocation: AllocationId) {
         self.let_go(now, allocation);
         self.serve_freed(now);
@@ -409,7 +408,6 @@ impl Accounts {
     }
 
     /// The holder's last request is over, in order: its lease is kept for its window if it was confirmed.
-    #[allow(dead_code, reason = "playbacks of titles are to come")]
     pub(crate) fn rest(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder) {
         let Some(holding) = self.holders.get(&holder) else { return };
         if let Some(live) = holding.live {

@@ -55,7 +55,6 @@ pub(crate) struct Wish<'w> {
 
 /// An account that was used before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(dead_code, reason = "playbacks of titles are to come")]
 pub(crate) enum Pin {
     None,
     /// It is tried first.
