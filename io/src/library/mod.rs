@@ -29,9 +29,9 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(300);
 /// How much of a file is read at once.
 pub const PIECE: usize = 256 * 1024;
 
-/// Ids of what is on this machine are the last 2^24 that clients have room for. Those of what is in catalogues have 30 bits, and of
-/// the episodes of panels (`providers::Episode`) only ids beyond 33 million would be among them.
-const FIRST: u32 = 0x7f00_0000;
+/// Ids of what is on this machine are the last 2^24 that clients have room for. Those of what is in catalogues have 30 bits, and
+/// those of the episodes of panels end before these (`providers::Episode`).
+pub(crate) const FIRST: u32 = 0x7f00_0000;
 
 /// A directory with films or series in it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 
 use super::{live, local, login, long_text, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
-use crate::http::{Method, Request, Response};
+use crate::http::field::{CACHE_CONTROL, CONTENT_TYPE};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::providers::library::{Cursor, Item as Title, Library, Step};
 use crate::providers::{Kind, guide};
-use crate::server::{At, Attempt, Call, Inquired, Joining, Produce, Server};
+use crate::server::{At, Attempt, Call, Inquired, Joining, Produce, Server, WrongLogin};
 
 /// How much of the guide is told where nobody says how much.
 const LISTINGS: usize = 4;
@@ -30,7 +31,7 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let user = match call.log_in(request, &name, &password) {
         Attempt::Is(user) => user,
         // What panels say; clients look at `auth`.
-        Attempt::Wrong => return read_only(call, request, |_| json(&json!({ "user_info": { "auth": 0 } }))),
+        Attempt::Wrong => return read_only(call, request, wrong),
         Attempt::TooMany(wait) => return call.answer(login::too_many(wait)),
     };
     let groups = call.server.users().get(user).map_or(&[][..], |own| &own.groups);
@@ -89,6 +90,19 @@ pub(crate) fn inquired(server: &Server, series: TitleId, known: Option<&Inquired
         Some(series) => json(&panel_series(server, &library, &series, known)),
         None => json(&json!({ "seasons": [], "info": { "name": null }, "episodes": [] })),
     }
+}
+
+/// Name or password is wrong.
+fn wrong(call: &mut Call<'_>) -> Response {
+    let status = match call.server.settings().wrong_login {
+        WrongLogin::Ok => Status::OK,
+        WrongLogin::Unauthorized => Status::UNAUTHORIZED,
+    };
+    let content = json!({ "user_info": { "auth": 0 } }).to_string();
+    Response::new(status)
+        .header(CONTENT_TYPE, FieldValue::from_static("application/json"))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
+        .body(Body::Full(content.into()))
 }
 
 fn json(value: &Value) -> Response {

@@ -150,7 +150,7 @@ fn a_list_and_its_guide_are_read_and_told() {
     let one = desk.id_of("One");
     for part in [
         "#EXTINF:-1 tvg-id=\"one.example\" tvg-name=\"One\" tvg-logo=\"http://l.example/1.png\" group-title=\"News\" catchup=\"default\" \
-         catchup-days=\"3\" catchup-source=\"http://edge.example/timeshift/anna/x/{duration:60}/{Y}-{m}-{d}:{H}-{M}/",
+         catchup-days=\"3\" catchup-source=\"http://edge.example/timeshift/anna/x/{duration:60}/{utc}/",
         &format!(",One\nhttp://edge.example/live/anna/x/{one}.ts\n"),
         "group-title=\"Sport\",Two & 'a half'\n",
         ".mkv\n",
