@@ -210,6 +210,11 @@ impl Libraries {
         self.files.get(*self.by_id.get(&id)?).filter(|local| local.kind == kind)
     }
 
+    /// What people call a film or an episode: `None` if it is not there any more.
+    pub fn name(&self, title: TitleId) -> Option<&str> {
+        self.files.iter().find(|local| local.title == title).map(|local| local.name.as_str())
+    }
+
     /// Everything of a kind, in the order of the configuration and of the paths.
     pub fn of(&self, kind: Kind) -> impl Iterator<Item = &Local> {
         self.files.iter().filter(move |local| local.kind == kind)

@@ -188,6 +188,14 @@ impl Providers {
         Some(Title { title, kind, name: entry.name.to_owned(), extension: provider.extension(kind, entry.extension) })
     }
 
+    /// What people call it; `None` if it is not there any more.
+    pub fn name(&self, title: TitleId) -> Option<String> {
+        Some(match self.places(title).next()? {
+            Place::Entry(provider, place) => self.all[provider].catalogue.get(place).name.to_owned(),
+            Place::Episode(_, episode) => format!("episode {}", episode.id),
+        })
+    }
+
     /// Where it can be had, the preferred provider first.
     pub fn sources(&self, title: TitleId) -> Vec<Source> {
         self.places(title).map(|place| self.source(place)).collect()

@@ -50,6 +50,7 @@ pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
 pub use settings::{IceServer, Limits, Settings, Slates, WrongLogin};
+pub(crate) use shelves::Looked;
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
