@@ -1,6 +1,8 @@
 //! What clients of Xtream panels ask for: `/player_api.php`, and streams with name and password in their path. The types of its
 //! fields are those that clients rely on: numbers as strings where the panels have them so.
 
+mod panel;
+
 use holdfast_core::input::{FeedId, Input, TitleId, UserId};
 use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
@@ -39,8 +41,11 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let shelves = local::Shelves::new(call.server.libraries(), groups);
     let number = |name: &str| request.query_value(name).and_then(|value| value.trim().parse::<u32>().ok());
     let category = number("category_id").filter(|category| *category > 0);
-    let listing = |kind, own| Listing { own, library: None, kind, category, place: Cursor::default(), begun: false };
+    let listing = |kind, own| Listing { own, ..Listing::new(kind, category) };
     let action = request.query_value("action").unwrap_or_default();
+    if action.is_empty() && request.path.ends_with("/panel_api.php") {
+        return panel::all(call, request, user, &password);
+    }
     let lists = match &*action {
         "get_live_streams" => Some(listing(Kind::Live, own_streams(call, category))),
         "get_vod_streams" => Some(listing(Kind::Film, shelves.listing(Kind::Film, category))),
@@ -214,6 +219,12 @@ struct Listing {
     category: Option<u32>,
     place: Cursor,
     begun: bool,
+}
+
+impl Listing {
+    fn new(kind: Kind, category: Option<u32>) -> Self {
+        Listing { own: Vec::new(), library: None, kind, category, place: Cursor::default(), begun: false }
+    }
 }
 
 impl Produce for Listing {

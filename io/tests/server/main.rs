@@ -10,6 +10,7 @@ mod hls;
 mod ice;
 mod limits;
 mod live;
+mod parts;
 mod playlists;
 mod providers;
 mod status;

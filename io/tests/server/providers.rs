@@ -215,6 +215,27 @@ fn the_api_has_the_types_that_clients_rely_on() {
 }
 
 #[test]
+fn older_players_get_all_at_once() {
+    let mut desk = listed();
+    let mut all = |user: &str| -> Value {
+        serde_json::from_str(&desk.asks(&format!("/panel_api.php?username={user}&password=x"))).unwrap()
+    };
+    let (anna, ben) = (all("anna"), all("ben"));
+    assert_eq!((&anna["user_info"]["auth"], &anna["server_info"]["timezone"]), (&1.into(), &"UTC".into()));
+    assert_eq!(anna["categories"]["live"][0]["category_name"], "News");
+    assert_eq!(anna["categories"]["movie"][0]["category_name"], "Films");
+    let streams = anna["available_channels"].as_object().unwrap();
+    assert_eq!(streams.len(), 3, "{anna}");
+    for (id, own) in streams {
+        assert_eq!(*id, own["stream_id"].to_string());
+        let live = own["stream_type"] == "live";
+        assert_eq!((own["live"] == "1", own["container_extension"].is_null()), (live, live), "{own}");
+        assert!(["News", "Sport", "Films"].iter().any(|name| own["category_name"] == *name), "{own}");
+    }
+    assert_eq!(ben["available_channels"].as_object().unwrap().len(), 1);
+}
+
+#[test]
 fn what_cannot_be_read_leaves_what_there_is_and_is_asked_for_again() {
     let mut desk = listed();
     desk.read_notes();
