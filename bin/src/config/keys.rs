@@ -8,6 +8,7 @@ use holdfast_core::config::{Channel, Endpoint, Hls, Media, Strategy, Takeover, U
 use holdfast_io::library::{Library, Shelf};
 use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::providers::{Dialect, Location, Output};
+use holdfast_io::server::WrongLogin;
 use holdfast_io::users::Status;
 
 use super::value::{
@@ -282,6 +283,8 @@ keys! {
 
     "http.trusted_proxies", "Networks of proxies that are believed when they say where a request comes from (X-Forwarded-For, X-Real-IP) and how (X-Forwarded-Proto).",
         |s, _| &mut s.http.trusted_proxies, List(Network, 0, 64);
+    "http.wrong_login", "The status with which /player_api.php tells players of the Xtream kind that name or password is wrong: \"200\", as most panels do, or \"401\".",
+        |s, _| &mut s.http.wrong_login, Words(&[("200", WrongLogin::Ok), ("401", WrongLogin::Unauthorized)]);
 
     "http.tls.cert", "Certificate chain, PEM, our own certificate first.",
         |s, _| &mut s.http.tls.get_or_insert_default().cert, File;

@@ -31,7 +31,7 @@ use holdfast_io::library::Library;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::{Generation, Notify};
 use holdfast_io::providers::{Dialect, Guide, Location, Output};
-use holdfast_io::server::Clip;
+use holdfast_io::server::{Clip, WrongLogin};
 use holdfast_io::users::{Password, Status};
 use ipnet::IpNet;
 
@@ -92,6 +92,8 @@ pub struct Http {
     pub limits: Limits,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<IpNet>,
+    /// How Xtream clients are told that name or password is wrong.
+    pub wrong_login: WrongLogin,
 }
 
 /// What a user logs in with.
@@ -326,6 +328,7 @@ impl Default for Http {
             tls: None,
             limits: Limits::default(),
             trusted_proxies: Vec::new(),
+            wrong_login: WrongLogin::default(),
         }
     }
 }

@@ -165,6 +165,15 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             );
             Told::new(Level::WARN, sentence)
         }
+        Note::LoginFailed { peer, user, failures } => {
+            let user = user.and_then(|user| config.users.get(user.0 as usize));
+            let what = match user {
+                Some(user) => format!("with a wrong password for \"{}\"", user.name),
+                None => String::from("under a name that nobody has"),
+            };
+            let more = if *failures == 1 { String::new() } else { format!(" (the last of {failures} that failed)") };
+            Told::new(Level::WARN, format!("{peer} tried to log in {what}{more}"))
+        }
         Note::ConnectionsFull { limit } => {
             let sentence = format!(
                 "clients are turned away: there are {limit} connections, as many as `http.limits.connections` and the limit of \

@@ -178,6 +178,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         providers: providers(settings),
         libraries: settings.libraries.clone(),
         trusted_proxies: settings.http.trusted_proxies.clone(),
+        wrong_login: settings.http.wrong_login,
         secure: settings.http.tls.is_some(),
     }
 }

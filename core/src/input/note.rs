@@ -309,4 +309,13 @@ pub enum Note {
         /// Viewers that end with it.
         viewers: u32,
     },
+    /// Somebody could not log in: name or password is wrong.
+    LoginFailed {
+        /// From where.
+        peer: String,
+        /// The user whose name was given; `None`: nobody has that name.
+        user: Option<UserId>,
+        /// How many logins failed since that was last said, this one among them.
+        failures: u64,
+    },
 }

@@ -29,9 +29,9 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(300);
 /// How much of a file is read at once.
 pub const PIECE: usize = 256 * 1024;
 
-/// Ids of what is on this machine are the last 2^24 that clients have room for. Those of what is in catalogues have 30 bits, and of
-/// the episodes of panels (`providers::Episode`) only ids beyond 33 million would be among them.
-const FIRST: u32 = 0x7f00_0000;
+/// Ids of what is on this machine are the last 2^24 that clients have room for. Those of what is in catalogues have 30 bits, and
+/// those of the episodes of panels end before these (`providers::Episode`).
+pub(crate) const FIRST: u32 = 0x7f00_0000;
 
 /// A directory with films or series in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,6 +208,11 @@ impl Libraries {
     /// The film or episode that addresses of this server name so: `/movie/{user}/{password}/{id}.mp4`.
     pub fn find(&self, kind: Kind, id: u32) -> Option<&Local> {
         self.files.get(*self.by_id.get(&id)?).filter(|local| local.kind == kind)
+    }
+
+    /// What people call a film or an episode: `None` if it is not there any more.
+    pub fn name(&self, title: TitleId) -> Option<&str> {
+        self.files.iter().find(|local| local.title == title).map(|local| local.name.as_str())
     }
 
     /// Everything of a kind, in the order of the configuration and of the paths.

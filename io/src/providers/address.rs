@@ -9,31 +9,15 @@ use jiff::tz::TimeZone;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use super::store::Entry;
-use super::{Credentials, Kind, Location, Output, Part, Provider, ProviderSettings};
+use super::{Credentials, Kind, Location, Output, Part, Provider, ProviderSettings, Source};
 use crate::http::FieldValue;
 use crate::http::field::{self, FieldName};
-
-/// What is fetched.
-pub(super) struct What<'a> {
-    pub kind: Kind,
-    /// Its address; of a panel's its id there.
-    pub url: String,
-    pub extension: String,
-    pub entry: Entry<'a>,
-}
 
 /// What stands for itself in a path (RFC 3986 §2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Where a part of it is. `now` is in seconds since 1970.
-pub(super) fn url(
-    provider: &Provider,
-    what: &What<'_>,
-    own: Option<&Credentials>,
-    part: Part,
-    now: u64,
-) -> Option<Url> {
+pub(super) fn url(provider: &Provider, what: &Source, own: Option<&Credentials>, part: Part, now: u64) -> Option<Url> {
     if provider.is_panel() {
         return of_panel(provider, what, own?, part);
     }
@@ -51,7 +35,7 @@ pub(super) fn url(
         Part::Playlist => with_account(&as_playlist(&what.url)),
         Part::Archive { start, minutes, playlist } => {
             let archive = Archive { start, minutes, playlist, now };
-            with_account(&archived(&what.url, &what.entry, archive)?)
+            with_account(&archived(&what.url, &what.catchup, archive)?)
         }
     }
 }
@@ -89,7 +73,7 @@ pub(crate) fn panel(location: &Location) -> Option<String> {
     Some(String::from(base).trim_end_matches('/').to_owned())
 }
 
-fn of_panel(provider: &Provider, what: &What<'_>, own: &Credentials, part: Part) -> Option<Url> {
+fn of_panel(provider: &Provider, what: &Source, own: &Credentials, part: Part) -> Option<Url> {
     let base = panel(&provider.settings.location)?;
     let [user, password, id] =
         [&own.username, &own.password, &what.url].map(|text| utf8_percent_encode(text, RESERVED).to_string());
@@ -167,15 +151,14 @@ struct Archive {
 }
 
 /// Where what a live stream was is, after the way that its list says (protocols §4.2).
-fn archived(url: &str, entry: &Entry<'_>, archive: Archive) -> Option<String> {
-    let source = entry.catchup_source;
-    let template = match entry.catchup {
-        "append" => [url, source].concat(),
+fn archived(url: &str, [way, source]: &[String; 2], archive: Archive) -> Option<String> {
+    let template = match way.as_str() {
+        "append" => format!("{url}{source}"),
         "shift" | "timeshift" if source.is_empty() => {
             let separator = if url.contains('?') { '&' } else { '?' };
             format!("{url}{separator}utc={{utc}}&lutc={{lutc}}")
         }
-        "shift" | "timeshift" => [url, source].concat(),
+        "shift" | "timeshift" => format!("{url}{source}"),
         "fs" | "flussonic" | "flussonic-ts" | "flussonic-hls" => flussonic(url, archive)?,
         "xc" => xtream_codes(url, archive)?,
         "" => return None,
@@ -303,7 +286,7 @@ mod tests {
         // 2026-11-29T20:05:06Z, for 90 minutes, an hour and a second later.
         let ask = |url: &str, catchup: &'static str, source: &'static str, playlist: bool| {
             let archive = Archive { start: 1_795_982_706, minutes: 90, playlist, now: 1_795_986_307 };
-            archived(url, &Entry { catchup, catchup_source: source, ..Entry::default() }, archive)
+            archived(url, &[catchup, source].map(str::to_owned), archive)
         };
         for (url, catchup, source, playlist, own) in [
             ("http://p/1.ts", "append", "?utc=${start}&d={duration:60}", false, "http://p/1.ts?utc=1795982706&d=90"),

@@ -8,10 +8,12 @@
 //! | `xtream` | what does a panel answer? |
 //! | `guide` | what is on when (XMLTV)? |
 //! | `address` | where, and how, is something fetched with an account? |
+//! | `episode` | which episode of which panel is meant, and of which series is it? |
 //! | `library` | what may a user see of all of them? |
 
 mod address;
 pub(crate) use address::panel as panel_base;
+mod episode;
 pub(crate) mod guide;
 mod index;
 pub(crate) mod library;
@@ -27,6 +29,8 @@ use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
+pub(crate) use episode::Episode;
+use episode::OfSeries;
 use guide::Programmes;
 pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
 pub(crate) use settings::{is_private, names_private};
@@ -80,6 +84,22 @@ pub(crate) enum Part {
     Archive { start: u64, minutes: u32, playlist: bool },
 }
 
+/// One of the places where a title is had, as its catalogue had it when somebody asked: one that is read anew meanwhile changes
+/// nothing of it. Holds secrets: not for logs.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Source {
+    /// Whose it is.
+    pub provider: ProviderId,
+    kind: Kind,
+    /// Its address; of a panel's its id there.
+    url: String,
+    extension: String,
+    /// In which way what it was can be had, and the template of that.
+    catchup: [String; 2],
+    /// Fields of requests for it, a line each.
+    fields: String,
+}
+
 /// Where, and with which fields, a part of a title is fetched with an account. Holds secrets: not for logs.
 #[derive(Clone)]
 pub(crate) struct Address {
@@ -92,6 +112,7 @@ pub(crate) struct Address {
 #[derive(Default)]
 pub(crate) struct Providers {
     all: Vec<Provider>,
+    of_series: OfSeries,
     /// Seconds since 1970: some addresses bear the time.
     pub clock: u64,
 }
@@ -116,59 +137,6 @@ enum Place {
     Episode(usize, Episode),
 }
 
-/// An episode of a panel. Its series is read only when somebody looks at it, so what it is known by has to say where it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Episode {
-    /// Which of the panels.
-    panel: u32,
-    /// Which of [`EXTENSIONS`].
-    extension: u32,
-    id: u32,
-}
-
-/// What episodes of panels end in; the first is meant by whatever is none of them.
-const EXTENSIONS: [&str; 4] = ["mp4", "mkv", "avi", "ts"];
-/// What ids of these episodes have and no other id of an episode has.
-const OF_PANEL: u32 = 1 << 30;
-
-impl Episode {
-    /// How many panels there may be whose episodes can be told apart.
-    const PANELS: u32 = 8;
-    /// The first id that a panel may not give.
-    const IDS: u32 = 1 << 25;
-
-    fn new(panel: u32, id: u64, extension: &str) -> Option<Episode> {
-        let id = u32::try_from(id).ok().filter(|id| *id < Episode::IDS && panel < Episode::PANELS)?;
-        let known = EXTENSIONS.iter().position(|known| *known == extension).unwrap_or(0);
-        Some(Episode { panel, extension: known as u32, id })
-    }
-
-    /// What clients know it by.
-    pub fn client_id(self) -> u32 {
-        OF_PANEL | self.id << 5 | self.panel << 2 | self.extension
-    }
-
-    fn of(client_id: u32) -> Option<Episode> {
-        (client_id >> 30 == 1).then_some(Episode {
-            panel: client_id >> 2 & 7,
-            extension: client_id & 3,
-            id: (client_id & !OF_PANEL) >> 5,
-        })
-    }
-
-    fn title(self) -> TitleId {
-        TitleId(u64::from(self.client_id()) << 1 | 1)
-    }
-
-    fn of_title(title: TitleId) -> Option<Episode> {
-        if title.0 & 1 == 1 { Episode::of(u32::try_from(title.0 >> 1).ok()?) } else { None }
-    }
-
-    fn extension(self) -> &'static str {
-        EXTENSIONS[self.extension as usize & 3]
-    }
-}
-
 impl Providers {
     /// Providers of which nothing is known yet.
     pub fn new(settings: &[ProviderSettings]) -> Self {
@@ -189,7 +157,7 @@ impl Providers {
                 provider
             })
             .collect();
-        Providers { all, clock: 0 }
+        Providers { all, of_series: OfSeries::default(), clock: 0 }
     }
 
     pub fn get(&self, provider: ProviderId) -> Option<&Provider> {
@@ -220,15 +188,52 @@ impl Providers {
         Some(Title { title, kind, name: entry.name.to_owned(), extension: provider.extension(kind, entry.extension) })
     }
 
-    /// Where it can be had, the preferred provider first; its places are what `index` counts.
-    pub fn sources(&self, title: TitleId) -> Vec<ProviderId> {
-        let provider = |place: Place| match place {
-            Place::Entry(provider, _) | Place::Episode(provider, _) => ProviderId(provider as u32),
-        };
-        self.places(title).map(provider).collect()
+    /// What people call it; `None` if it is not there any more.
+    pub fn name(&self, title: TitleId) -> Option<String> {
+        Some(match self.places(title).next()? {
+            Place::Entry(provider, place) => self.all[provider].catalogue.get(place).name.to_owned(),
+            Place::Episode(_, episode) => format!("episode {}", episode.id),
+        })
     }
 
-    /// Whether it is in one of these groups somewhere; none = all.
+    /// Where it can be had, the preferred provider first.
+    pub fn sources(&self, title: TitleId) -> Vec<Source> {
+        self.places(title).map(|place| self.source(place)).collect()
+    }
+
+    fn source(&self, place: Place) -> Source {
+        match place {
+            Place::Entry(provider, place) => {
+                let own = &self.all[provider];
+                let (kind, entry) = (own.catalogue.kind(place), own.catalogue.get(place));
+                let [url, _] = own.catalogue.addresses(place);
+                Source {
+                    provider: ProviderId(provider as u32),
+                    kind,
+                    url,
+                    extension: own.extension(kind, entry.extension),
+                    catchup: [entry.catchup, entry.catchup_source].map(str::to_owned),
+                    fields: entry.fields.to_owned(),
+                }
+            }
+            Place::Episode(provider, episode) => Source {
+                provider: ProviderId(provider as u32),
+                kind: Kind::Episode,
+                url: episode.id.to_string(),
+                extension: episode.extension().to_owned(),
+                catchup: Default::default(),
+                fields: String::new(),
+            },
+        }
+    }
+
+    /// A panel said that an episode of its own is one of this series.
+    pub fn learn(&mut self, episode: Episode, series: TitleId) {
+        self.of_series.learn(episode, series);
+    }
+
+    /// Whether it is in one of these groups somewhere; none = all. An episode of a panel is where its series is, and nowhere as
+    /// long as nobody asked the panel for the series: what it is known by does not say.
     pub fn permits(&self, title: TitleId, groups: &[String]) -> bool {
         groups.is_empty()
             || self.places(title).any(|place| match place {
@@ -236,36 +241,23 @@ impl Providers {
                     let group = self.all[provider].catalogue.get(place).group;
                     groups.iter().any(|own| own == group)
                 }
-                // Who was shown it was shown its series; ids are no secrets, and groups no walls between them.
-                Place::Episode(..) => true,
+                Place::Episode(_, episode) => {
+                    self.of_series.get(episode).is_some_and(|series| self.permits(series, groups))
+                }
             })
     }
 
-    /// Where a part of it is fetched from the source at `index` with an account of that provider's; `None` if there is no such,
-    /// or it leads where the provider may not lead.
-    pub fn address(&self, title: TitleId, index: u32, account: AccountId, part: Part) -> Option<Address> {
-        let place = self.places(title).nth(index as usize)?;
-        let (provider, what) = match place {
-            Place::Entry(provider, place) => {
-                let own = &self.all[provider];
-                let entry = own.catalogue.get(place);
-                let kind = own.catalogue.kind(place);
-                let [url, _] = own.catalogue.addresses(place);
-                (own, address::What { kind, url, extension: own.extension(kind, entry.extension), entry })
-            }
-            Place::Episode(provider, episode) => {
-                let (url, extension) = (episode.id.to_string(), episode.extension().to_owned());
-                let entry = store::Entry::default();
-                (&self.all[provider], address::What { kind: Kind::Episode, url, extension, entry })
-            }
-        };
+    /// Where a part of it is fetched from a source with an account of that provider's; `None` if it has no such account, or that
+    /// leads where the provider may not lead.
+    pub fn address(&self, source: &Source, account: AccountId, part: Part) -> Option<Address> {
+        let provider = self.get(source.provider)?;
         let account = account.0.checked_sub(provider.first)? as usize;
         let credentials = provider.settings.accounts.get(account)?.as_ref();
-        let url = address::url(provider, &what, credentials, part, self.clock)?;
+        let url = address::url(provider, source, credentials, part, self.clock)?;
         if !provider.settings.allow_private && names_private(&url) {
             return None;
         }
-        Some(Address { url, fields: address::fields(&provider.settings, what.entry.fields) })
+        Some(Address { url, fields: address::fields(&provider.settings, &source.fields) })
     }
 
     /// Whether whatever is fetched for a provider may come from there.

@@ -50,7 +50,13 @@ fn live(
 }
 
 fn url(providers: &Providers, title: TitleId, index: u32, account: u32, part: Part) -> Option<String> {
-    providers.address(title, index, AccountId(account), part).map(|own| own.url.into())
+    let source = providers.sources(title).into_iter().nth(index as usize)?;
+    providers.address(&source, AccountId(account), part).map(|own| own.url.into())
+}
+
+/// Whose each source of a title is.
+fn whose(providers: &Providers, title: TitleId) -> Vec<u32> {
+    providers.sources(title).iter().map(|source| source.provider.0).collect()
 }
 
 #[test]
@@ -70,7 +76,7 @@ fn a_title_is_had_from_every_provider_that_has_it_with_the_accounts_of_each() {
     let title = own.find(Kind::Live, store::id_of(key_of(Kind::Live, "One"))).unwrap();
     assert_eq!((title.name.as_str(), title.extension.as_str(), title.kind), ("One", "ts", Kind::Live));
     let title = title.title;
-    assert_eq!(own.sources(title), [ProviderId(0), ProviderId(0), ProviderId(1)]);
+    assert_eq!(whose(&own, title), [0, 0, 1]);
     let whole = |index, account| url(&own, title, index, account, Part::Whole);
     assert_eq!(whole(0, 0).as_deref(), Some("http://l.example/live/a/b/1.ts"));
     assert_eq!(whole(1, 1).as_deref(), Some("http://l.example/live/c/d/9.ts"));
@@ -82,7 +88,7 @@ fn a_title_is_had_from_every_provider_that_has_it_with_the_accounts_of_each() {
     let archive = Part::Archive { start: 1_795_982_706, minutes: 90, playlist: false };
     let archive = url(&own, title, 2, 2, archive);
     assert_eq!(archive.as_deref(), Some("http://p.example:8080/timeshift/u/v/90/2026-11-29:20-05/77.ts"));
-    let fields = own.address(title, 2, AccountId(2), Part::Whole).unwrap().fields;
+    let fields = own.address(&own.sources(title)[2], AccountId(2), Part::Whole).unwrap().fields;
     assert_eq!(
         fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect::<Vec<_>>(),
         [("User-Agent", "VLC/3")]
@@ -99,9 +105,9 @@ fn what_is_a_stream_somewhere_is_not_looked_for_where_it_is_a_playlist() {
         (list(), &[live("A", "", "http://m.example/a", "")]),
     ]);
     let [a, b] = ["A", "B"].map(|name| TitleId(key_of(Kind::Live, name)));
-    assert_eq!(own.sources(a), [ProviderId(1)]);
+    assert_eq!(whose(&own, a), [1]);
     assert_eq!(url(&own, a, 0, 1, Part::Whole).as_deref(), Some("http://m.example/a"));
-    assert_eq!(own.sources(b), [ProviderId(0)]);
+    assert_eq!(whose(&own, b), [0]);
     assert_eq!(own.find(Kind::Live, store::id_of(b.0)).unwrap().extension, "m3u8");
     assert_eq!(own.find(Kind::Live, store::id_of(a.0)).unwrap().extension, "");
 }
@@ -162,11 +168,41 @@ fn an_episode_of_a_panel_is_found_though_nobody_asked_for_its_series() {
     let own = providers(&[(list, &[]), (panel, &[])]);
     let episode = own.all[1].episode(4711, "mkv").unwrap();
     let title = own.find(Kind::Episode, episode.client_id()).unwrap();
-    assert_eq!((title.extension.as_str(), own.sources(title.title)), ("mkv", vec![ProviderId(1)]));
+    assert_eq!((title.extension.as_str(), whose(&own, title.title)), ("mkv", vec![1]));
     assert_eq!(url(&own, title.title, 0, 1, Part::Whole).as_deref(), Some("http://p.example/series/u/v/4711.mkv"));
     assert_eq!(own.all[0].episode(4711, "mkv"), None);
-    assert_eq!(own.all[1].episode(1 << 25, "mkv"), None);
+    assert_eq!(own.all[1].episode(u64::from(Episode::IDS), "mkv"), None);
     assert!(own.find(Kind::Live, episode.client_id()).is_none());
     // Of a panel that is not there.
     assert!(own.find(Kind::Episode, episode.client_id() | 1 << 2).is_none());
+}
+
+#[test]
+fn an_episode_of_a_panel_is_where_its_series_is_and_nowhere_before_that_is_known() {
+    let series = |name, group| (Kind::Series, Entry { name, group, address: "1", ..Entry::default() });
+    let mut own = providers(&[(settings("http://p.example", &[("u", "v")]), &[series("S", "x"), series("T", "y")])]);
+    let groups = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    let episode = own.all[0].episode(4711, "mkv").unwrap();
+    let permitted =
+        |own: &Providers| [&[][..], &["x"], &["y"]].map(|names| own.permits(episode.title(), &groups(names)));
+    assert_eq!(permitted(&own), [true, false, false]);
+    own.learn(own.all[0].episode(4711, "mp4").unwrap(), TitleId(key_of(Kind::Series, "S")));
+    assert_eq!(permitted(&own), [true, true, false]);
+    own.all[0].catalogue = Arc::default();
+    assert_eq!(permitted(&own), [true, false, false], "the series is gone");
+}
+
+#[test]
+fn what_was_found_stays_what_it_is_when_catalogues_change() {
+    let list = || settings("http://l.example/x.m3u", &[]);
+    let mut own = providers(&[
+        (list(), &[live("A", "", "http://l.example/a", "")]),
+        (list(), &[live("A", "", "http://m.example/a", "")]),
+    ]);
+    let a = TitleId(key_of(Kind::Live, "A"));
+    let found = own.sources(a);
+    own.all[0].catalogue = Arc::default();
+    let at =
+        |account| own.address(&found[account as usize], AccountId(account), Part::Whole).map(|own| own.url.to_string());
+    assert_eq!([at(0), at(1)], ["http://l.example/a", "http://m.example/a"].map(|url| Some(url.to_owned())));
 }

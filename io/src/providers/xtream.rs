@@ -404,7 +404,8 @@ pub(crate) struct Told {
 pub(crate) fn series(answer: &[u8]) -> Option<(serde_json::Value, Vec<Told>)> {
     use serde_json::Value;
     let answer: Value = serde_json::from_slice(answer).ok()?;
-    let answer = answer.as_object()?;
+    // Whoever may not log in is told that and nothing else.
+    let answer = answer.as_object().filter(|said| ["episodes", "info"].iter().any(|name| said.contains_key(*name)))?;
     let text = |value: Option<&Value>| match value {
         Some(Value::String(text)) => clean(text),
         Some(Value::Number(number)) => number.to_string(),

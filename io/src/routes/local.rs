@@ -32,7 +32,8 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, user: UserId, (kind, 
     let ask = Ask { viewing, want, token: None, account: None, providers: Vec::new() };
     let from = FetchedFrom::File(Box::new(file));
     // Whoever it came through gets no further: it is from here.
-    call.fetch(Errand { ask, from, what, span: None, if_range: None, wanted, up: 0, via: Via::default() });
+    let sources = Vec::new();
+    call.fetch(Errand { ask, sources, from, what, span: None, if_range: None, wanted, up: 0, via: Via::default() });
     true
 }
 

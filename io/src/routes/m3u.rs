@@ -114,7 +114,8 @@ fn title(list: &mut String, library: &Library, item: &Item<'_>, base: &str, logi
     }
     let _ = write!(list, " group-title=\"{}\"", attribute(item.group()));
     if *kind == Kind::Live && entry.days > 0 {
-        let source = format!("{base}/timeshift/{login}/{{duration:60}}/{{Y}}-{{m}}-{{d}}:{{H}}-{{M}}/{id}.{extension}");
+        // As a number: Kodi fills parts of the time, `{Y}-{m}-{d}`, by its own time zone.
+        let source = format!("{base}/timeshift/{login}/{{duration:60}}/{{utc}}/{id}.{extension}");
         let _ = write!(list, " catchup=\"default\" catchup-days=\"{}\" catchup-source=\"{source}\"", entry.days);
     }
     let _ = writeln!(list, ",{name}\n{base}/{folder}/{login}/{id}.{extension}");

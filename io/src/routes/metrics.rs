@@ -13,6 +13,7 @@ use prometheus_client::registry::Registry;
 use super::status::channels::{STATES, state_of};
 use super::text as text_response;
 use crate::http::{Request, Response, Status};
+use crate::providers::Kind;
 use crate::server::{Call, STAGES, Server};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -101,6 +102,22 @@ struct AccountWithEvent {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfProvider {
+    provider: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ProviderKind {
+    provider: String,
+    kind: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfLibrary {
+    library: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct InState {
     state: &'static str,
 }
@@ -165,6 +182,7 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     channels(&mut registry, call);
     users(&mut registry, call.server);
     accounts(&mut registry, call.server);
+    providers(&mut registry, call);
     relays(&mut registry, call.server);
     connections(&mut registry, call.server);
     let mut page = String::new();
@@ -366,6 +384,43 @@ fn accounts(registry: &mut Registry, server: &Server) {
     registry.register("account_limit", "Connections that the account has; 0 = any number", limits);
     registry.register("account_serves", "1 if the account may be used", serving);
     registry.register("account_events", "What happened to connections of the account", events);
+}
+
+fn providers(registry: &mut Registry, call: &Call<'_>) {
+    let titles = Family::<ProviderKind, Gauge>::default();
+    let skipped = Family::<OfProvider, Gauge>::default();
+    let programmes = Family::<OfProvider, Gauge>::default();
+    let ages = Family::<OfProvider, Gauge>::default();
+    let reads = Family::<OfProvider, Counter>::default();
+    let faults = Family::<OfProvider, Counter>::default();
+    let server = &*call.server;
+    for (id, own) in server.providers().iter() {
+        let of = OfProvider { provider: own.settings.name.clone() };
+        for kind in Kind::ALL {
+            let of = ProviderKind { provider: own.settings.name.clone(), kind: kind.as_str() };
+            titles.get_or_create(&of).set(own.catalogue.counts[kind as usize] as i64);
+        }
+        skipped.get_or_create(&of).set(own.catalogue.skipped as i64);
+        programmes.get_or_create(&of).set(own.programmes.len() as i64);
+        if let (Some(read), _) = server.catalog_state(id) {
+            ages.get_or_create(&of).set(call.now.since(read).as_secs() as i64);
+        }
+        let counts = server.catalog_counts(id);
+        reads.get_or_create(&of).inc_by(counts.reads);
+        faults.get_or_create(&of).inc_by(counts.faults);
+    }
+    registry.register("provider_titles", "Titles in the provider's catalogue, by kind", titles);
+    registry.register("provider_skipped", "Entries of its catalogue that could not be used", skipped);
+    registry.register("provider_programmes", "Programmes in its guide", programmes);
+    registry.register("provider_catalog_age_seconds", "How long ago its catalogue was read", ages);
+    registry.register("provider_catalog_reads", "How often its catalogue was read to its end", reads);
+    registry.register("provider_catalog_faults", "Catalogues and guides of it that could not be read", faults);
+    let found = Family::<OfLibrary, Gauge>::default();
+    for (place, own) in server.libraries().all().iter().enumerate() {
+        let count = server.libraries().count(place) as i64;
+        found.get_or_create(&OfLibrary { library: own.name.clone() }).set(count);
+    }
+    registry.register("library_titles", "Films or episodes in the library", found);
 }
 
 fn relays(registry: &mut Registry, server: &Server) {

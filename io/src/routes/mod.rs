@@ -215,10 +215,12 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         }
     };
     let problem = Response::problem(status, reason.as_str(), status.reason(), detail);
-    match retry {
+    let problem = match retry {
         Some(seconds) => problem.header(RETRY_AFTER, FieldValue::from(seconds)),
         None => problem,
-    }
+    };
+    // Its player went on elsewhere: nobody asks for anything more here.
+    if reason == RefuseReason::Superseded { problem.close() } else { problem }
 }
 
 fn not_found() -> Response {

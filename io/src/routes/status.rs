@@ -2,6 +2,7 @@
 
 pub(crate) mod accounts;
 pub(super) mod channels;
+mod libraries;
 mod providers;
 mod users;
 
@@ -112,6 +113,7 @@ struct StatusPage {
     endpoints: Vec<Endpoint>,
     channels: Vec<channels::Channel>,
     providers: Vec<providers::Provider>,
+    libraries: Vec<libraries::Library>,
     users: Vec<users::User>,
     stale_inputs: u64,
 }
@@ -191,6 +193,7 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
             .collect(),
         channels: channels::channels(server, now),
         providers: providers::providers(server, now),
+        libraries: libraries::libraries(server, now),
         users: users::users(server, now),
         stale_inputs: edge.publish().stale()
             + edge.pull().stale()

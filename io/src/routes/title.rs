@@ -139,15 +139,17 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
     // Players ask for `bytes=0-` of what they want whole.
     let span = Asked::of(request).span(Several::Whole).filter(|span| what != What::Playlist && *span != Span::From(0));
     let viewing = login::of(call, request, sealed.user, sealed.item);
+    let sources = call.server.providers().sources(title);
     let ask = Ask {
         viewing,
         want,
         token: Some(sealed.token),
         account: Some(sealed.account),
-        providers: call.server.providers().sources(title),
+        providers: sources.iter().map(|source| source.provider).collect(),
     };
     call.fetch(Errand {
         ask,
+        sources,
         from: FetchedFrom::Child(Box::new(sealed)),
         what,
         span,
@@ -217,10 +219,12 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
     };
     let if_range = if_range(request);
     let viewing = login::of(call, request, user, item);
-    let providers = call.server.providers().sources(title);
+    let sources = call.server.providers().sources(title);
+    let providers = sources.iter().map(|source| source.provider).collect();
     let ask = Ask { viewing, want, token: None, account: None, providers };
     call.fetch(Errand {
         ask,
+        sources,
         from: FetchedFrom::Title(part),
         what,
         span,

@@ -1,6 +1,8 @@
 //! What clients of Xtream panels ask for: `/player_api.php`, and streams with name and password in their path. The types of its
 //! fields are those that clients rely on: numbers as strings where the panels have them so.
 
+mod panel;
+
 use holdfast_core::input::{FeedId, Input, TitleId, UserId};
 use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
@@ -8,10 +10,11 @@ use serde_json::{Map, Value, json};
 
 use super::{live, local, login, long_text, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
-use crate::http::{Method, Request, Response};
+use crate::http::field::{CACHE_CONTROL, CONTENT_TYPE};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::providers::library::{Cursor, Item as Title, Library, Step};
 use crate::providers::{Kind, guide};
-use crate::server::{At, Attempt, Call, Inquired, Joining, Produce, Server};
+use crate::server::{At, Attempt, Call, Inquired, Joining, Produce, Server, WrongLogin};
 
 /// How much of the guide is told where nobody says how much.
 const LISTINGS: usize = 4;
@@ -30,7 +33,7 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let user = match call.log_in(request, &name, &password) {
         Attempt::Is(user) => user,
         // What panels say; clients look at `auth`.
-        Attempt::Wrong => return read_only(call, request, |_| json(&json!({ "user_info": { "auth": 0 } }))),
+        Attempt::Wrong => return read_only(call, request, wrong),
         Attempt::TooMany(wait) => return call.answer(login::too_many(wait)),
     };
     let groups = call.server.users().get(user).map_or(&[][..], |own| &own.groups);
@@ -38,8 +41,11 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let shelves = local::Shelves::new(call.server.libraries(), groups);
     let number = |name: &str| request.query_value(name).and_then(|value| value.trim().parse::<u32>().ok());
     let category = number("category_id").filter(|category| *category > 0);
-    let listing = |kind, own| Listing { own, library: None, kind, category, place: Cursor::default(), begun: false };
+    let listing = |kind, own| Listing { own, ..Listing::new(kind, category) };
     let action = request.query_value("action").unwrap_or_default();
+    if action.is_empty() && request.path.ends_with("/panel_api.php") {
+        return panel::all(call, request, user, &password);
+    }
     let lists = match &*action {
         "get_live_streams" => Some(listing(Kind::Live, own_streams(call, category))),
         "get_vod_streams" => Some(listing(Kind::Film, shelves.listing(Kind::Film, category))),
@@ -89,6 +95,19 @@ pub(crate) fn inquired(server: &Server, series: TitleId, known: Option<&Inquired
         Some(series) => json(&panel_series(server, &library, &series, known)),
         None => json(&json!({ "seasons": [], "info": { "name": null }, "episodes": [] })),
     }
+}
+
+/// Name or password is wrong.
+fn wrong(call: &mut Call<'_>) -> Response {
+    let status = match call.server.settings().wrong_login {
+        WrongLogin::Ok => Status::OK,
+        WrongLogin::Unauthorized => Status::UNAUTHORIZED,
+    };
+    let content = json!({ "user_info": { "auth": 0 } }).to_string();
+    Response::new(status)
+        .header(CONTENT_TYPE, FieldValue::from_static("application/json"))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
+        .body(Body::Full(content.into()))
 }
 
 fn json(value: &Value) -> Response {
@@ -200,6 +219,12 @@ struct Listing {
     category: Option<u32>,
     place: Cursor,
     begun: bool,
+}
+
+impl Listing {
+    fn new(kind: Kind, category: Option<u32>) -> Self {
+        Listing { own: Vec::new(), library: None, kind, category, place: Cursor::default(), begun: false }
+    }
 }
 
 impl Produce for Listing {

@@ -54,8 +54,18 @@ struct Task {
     read: Option<Time>,
     /// Why the last reading failed, if it did.
     fault: Option<String>,
+    counts: ReadCounts,
     /// When the present answer has to be whole.
     until: Time,
+}
+
+/// What became of the readings of a provider so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReadCounts {
+    /// Catalogues that were read to their end.
+    pub reads: u64,
+    /// Catalogues and guides that could not be read.
+    pub faults: u64,
 }
 
 /// How the bytes come.
@@ -79,7 +89,16 @@ impl Catalogs {
             .map(|place| {
                 let mut armed = Time::NEVER;
                 timers.set(ProviderId(place as u32), &mut armed, Time::ZERO);
-                Task { job: None, connection: None, armed, failures: 0, read: None, fault: None, until: Time::NEVER }
+                Task {
+                    job: None,
+                    connection: None,
+                    armed,
+                    failures: 0,
+                    read: None,
+                    fault: None,
+                    counts: ReadCounts::default(),
+                    until: Time::NEVER,
+                }
             })
             .collect();
         let (inquiries, answers, inquiry_timers) = (Table::default(), BTreeMap::new(), Timers::default());
@@ -119,6 +138,11 @@ impl Server {
     pub(crate) fn catalog_state(&self, provider: ProviderId) -> (Option<Time>, Option<&str>) {
         let task = self.catalogs.all.get(provider.0 as usize);
         task.map_or((None, None), |task| (task.read, task.fault.as_deref()))
+    }
+
+    /// What became of the readings of a provider so far.
+    pub(crate) fn catalog_counts(&self, provider: ProviderId) -> ReadCounts {
+        self.catalogs.all.get(provider.0 as usize).map(|task| task.counts).unwrap_or_default()
     }
 
     /// What is due of all providers.
@@ -316,6 +340,7 @@ impl Server {
                 }
                 if let Some(task) = self.catalogs.task(provider) {
                     task.read = Some(now);
+                    task.counts.reads += 1;
                 }
             }
             read::Got::Guide(programmes) => {
@@ -343,6 +368,7 @@ impl Server {
         let why = format!("the {what}: {why}");
         if let Some(task) = self.catalogs.task(provider) {
             task.fault = Some(why.clone());
+            task.counts.faults += 1;
         }
         self.actions.push_back(Action::Note(Note::CatalogFault { provider, why }));
     }

@@ -178,6 +178,9 @@ impl Server {
             }
             let own = written.saturating_sub(head) as u64;
             if let (Some(viewer), true) = (viewer, own > 0) {
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.watched += own;
+                }
                 self.decide(now, Input::Sent { viewer, bytes: own });
                 self.pump(now);
             }

@@ -19,6 +19,8 @@ pub(super) struct Connection {
     pub work: Work,
     /// What its last request asked for that was put before the core.
     pub wanted: Wanted,
+    /// How many bytes of a live feed it took.
+    pub watched: u64,
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
@@ -80,6 +82,7 @@ impl Connection {
             peer,
             work: Work::None,
             wanted: Wanted::Anything,
+            watched: 0,
             progress: Time::ZERO,
             armed: Time::NEVER,
             served: false,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use holdfast_core::input::UserId;
+use holdfast_core::input::{Note, UserId};
 
 use super::Call;
 use crate::hls::sealed::{NotOurs, Sealed};
@@ -33,6 +33,8 @@ impl Call<'_> {
             Some(user) => Attempt::Is(user),
             None => {
                 self.server.failed_logins += 1;
+                let (peer, user) = (client.to_string(), self.server.users.named(name));
+                self.server.tell(self.now, Note::LoginFailed { peer, user, failures: 1 });
                 // It is counted; that it is one too many is told to the next.
                 let _ = self.server.failures.admit(self.now, client);
                 Attempt::Wrong

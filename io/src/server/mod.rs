@@ -49,7 +49,8 @@ pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
-pub use settings::{IceServer, Limits, Settings, Slates};
+pub use settings::{IceServer, Limits, Settings, Slates, WrongLogin};
+pub(crate) use shelves::Looked;
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
@@ -388,7 +389,7 @@ impl Server {
             }
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
-            Output::ViewerEnd { viewer, .. } => self.viewer_ended(now, viewer),
+            Output::ViewerEnd { viewer, reason } => self.viewer_ended(now, viewer, reason),
             Output::Polls { request, viewer, token } => self.polls(now, request, viewer, token),
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
@@ -403,7 +404,7 @@ impl Server {
     fn slate(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
         let clip = match reason {
             RefuseReason::UserLimit => self.settings.slates.user_limit.as_ref(),
-            RefuseReason::ProviderLimit => self.settings.slates.provider_limit.as_ref(),
+            RefuseReason::ProviderLimit | RefuseReason::Preempted => self.settings.slates.provider_limit.as_ref(),
             _ => None,
         }?;
         let connection = self.connections.get(*self.requests.get(&request)?)?;

@@ -1,4 +1,5 @@
-//! Refusals on their way to people: the first of an endpoint at once, then at most one line a second with a count. A client
+//! Refusals on their way to people: the first of an endpoint at once, then at most one line a second with a count; logins that fail
+//! likewise. A client
 //! that asks again and again, or a thousand of them, must not fill the log; every refusal is in the metrics all the same.
 
 use std::collections::BTreeMap;
@@ -12,13 +13,20 @@ use crate::routes;
 /// From one line of an endpoint to the next.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// What waits to be told, one entry for each endpoint that refused somebody lately.
+/// What waits to be told, one entry for each that refused somebody lately.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    pauses: BTreeMap<EndpointId, Pause>,
+    pauses: BTreeMap<By, Pause>,
 }
 
-/// Since the last line of an endpoint.
+/// Who refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum By {
+    Endpoint(EndpointId),
+    Login,
+}
+
+/// Since the last line of one of them.
 #[derive(Debug)]
 struct Pause {
     until: Time,
@@ -30,17 +38,19 @@ struct Pause {
 impl Refusals {
     /// Takes a note; gives back what is to be told of a refusal now, or one that is none.
     pub fn sift(&mut self, now: Time, note: Note) -> Option<Note> {
-        let (Note::OfferRefused { endpoint, .. } | Note::RequestRefused { endpoint, .. }) = note else {
-            return Some(note);
+        let by = match note {
+            Note::OfferRefused { endpoint, .. } | Note::RequestRefused { endpoint, .. } => By::Endpoint(endpoint),
+            Note::LoginFailed { .. } => By::Login,
+            _ => return Some(note),
         };
-        match self.pauses.get_mut(&endpoint) {
+        match self.pauses.get_mut(&by) {
             Some(pause) if pause.held > 0 || pause.until > now => {
                 pause.held += 1;
                 pause.last = Some(note);
                 None
             }
             _ => {
-                self.pauses.insert(endpoint, Pause { until: now + PAUSE, held: 0, last: None });
+                self.pauses.insert(by, Pause { until: now + PAUSE, held: 0, last: None });
                 Some(note)
             }
         }
@@ -73,6 +83,7 @@ fn counted(last: Note, held: u64) -> Note {
             let status = routes::refused(reason, None).status().code();
             Note::RequestRefused { endpoint, status, why: format!("{} (the last of {held} refusals)", reason.as_str()) }
         }
+        Note::LoginFailed { peer, user, .. } => Note::LoginFailed { peer, user, failures: held },
         other => other,
     }
 }
@@ -107,6 +118,17 @@ mod tests {
         assert_eq!(refusals.sift(at(1500), denied(0, "c")), None, "a second after every line");
         assert_eq!(refusals.due(at(2000)), Some(denied(0, "c")));
         assert_eq!(refusals.sift(at(3000), denied(0, "d")), Some(denied(0, "d")));
+    }
+
+    #[test]
+    fn logins_that_fail_are_told_once_a_second_whoever_tries() {
+        let mut refusals = Refusals::default();
+        let failed = |peer: &str, failures| Note::LoginFailed { peer: peer.into(), user: None, failures };
+        assert_eq!(refusals.sift(at(0), failed("a", 1)), Some(failed("a", 1)));
+        assert_eq!(refusals.sift(at(10), denied(0, "of an endpoint")), Some(denied(0, "of an endpoint")));
+        assert_eq!([20, 30, 40].map(|ms| refusals.sift(at(ms), failed("b", 1))), [const { None }; 3]);
+        assert_eq!(refusals.due(at(1000)), Some(failed("b", 3)));
+        assert_eq!(refusals.due(at(2000)), None);
     }
 
     #[test]

@@ -50,8 +50,21 @@ pub struct Settings {
     pub libraries: Vec<Library>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<IpNet>,
+    /// How Xtream clients are told that name or password is wrong.
+    pub wrong_login: WrongLogin,
     /// Whether clients come in over TLS.
     pub secure: bool,
+}
+
+/// With which status `/player_api.php` says that a login failed; its content says so in either case. Some clients look at the
+/// status alone, others take anything but 200 for a server that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum WrongLogin {
+    /// 200.
+    #[default]
+    Ok,
+    /// 401.
+    Unauthorized,
 }
 
 impl Settings {
@@ -80,6 +93,7 @@ impl Default for Settings {
             providers: Vec::new(),
             libraries: Vec::new(),
             trusted_proxies: Vec::new(),
+            wrong_login: WrongLogin::default(),
             secure: false,
         }
     }

@@ -11,8 +11,19 @@ pub(super) struct Shelves {
     libraries: Libraries,
     /// `NEVER` while somebody looks, and where there is nothing to look through.
     due: Time,
-    /// What was said of each library last.
-    said: Vec<Option<Said>>,
+    /// How each library stands.
+    states: Vec<Looked>,
+}
+
+/// What became of looking through a library.
+#[derive(Clone, Default)]
+pub(crate) struct Looked {
+    /// What was said of it last.
+    said: Option<Said>,
+    /// When it was last looked through.
+    pub read: Option<Time>,
+    /// Why it could not be, the last time that was tried.
+    pub fault: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +35,11 @@ enum Said {
 impl Shelves {
     pub fn new(libraries: Libraries) -> Self {
         let count = libraries.all().len();
-        Shelves { libraries, due: if count == 0 { Time::NEVER } else { Time::ZERO }, said: vec![None; count] }
+        Shelves {
+            libraries,
+            due: if count == 0 { Time::NEVER } else { Time::ZERO },
+            states: vec![Looked::default(); count],
+        }
     }
 
     pub fn deadline(&self) -> Option<Time> {
@@ -36,6 +51,11 @@ impl Server {
     /// Films and series of this machine.
     pub(crate) fn libraries(&self) -> &Libraries {
         &self.shelves.libraries
+    }
+
+    /// How each library stands, in the order of the configuration.
+    pub(crate) fn library_states(&self) -> &[Looked] {
+        &self.shelves.states
     }
 
     /// Has libraries looked through when it is time.
@@ -50,14 +70,19 @@ impl Server {
     pub fn scanned(&mut self, now: Time, scan: &Scan) {
         self.shelves.libraries.replace(scan);
         self.shelves.due = now + INTERVAL;
-        for place in 0..self.shelves.said.len() {
+        for place in 0..self.shelves.states.len() {
             let Some(library) = self.shelves.libraries.all().get(place).map(|library| library.name.clone()) else {
                 continue;
             };
             let fault = scan.failed.iter().find(|(own, _)| *own == place).map(|(_, why)| why.clone());
             let files = self.shelves.libraries.count(place);
             let said = if fault.is_some() { Said::Failed } else { Said::Files(files) };
-            if self.shelves.said[place].replace(said) == Some(said) {
+            let state = &mut self.shelves.states[place];
+            state.fault.clone_from(&fault);
+            if fault.is_none() {
+                state.read = Some(now);
+            }
+            if state.said.replace(said) == Some(said) {
                 continue;
             }
             let note = match fault {

@@ -3,30 +3,30 @@
 //! Whatever an origin speaks, it becomes MPEG-TS, goes through a scanner of its own connection, and through the splicer of its
 //! channel if the core lets it ([`Edge::takes`](holdfast_core::edge::Edge::takes)).
 
+mod conversation;
+mod granted;
+mod http;
 mod player;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use std::net::IpAddr;
 
 use holdfast_core::input::{
-    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, SourceId, TitleId, Writer,
+    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, SourceId, Writer,
 };
 use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
 
 use super::link::{LinkId, Owner, Target};
 use super::{Action, Server};
-use crate::codec::Codec;
-use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
+use crate::http::client::{Exchange, Get};
 use crate::http::field;
 use crate::http::{FieldValue, Looped, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
-use crate::ovt::{self, ClientEvent};
-use crate::providers::Part;
+use crate::ovt;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
@@ -117,6 +117,11 @@ impl Sources {
         granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
     }
 
+    /// Of how many channels something is kept: what became of their origins, and where their media stands.
+    pub fn channels(&self) -> usize {
+        self.channels.len()
+    }
+
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
@@ -164,9 +169,23 @@ impl Server {
 
     fn came_through(&mut self, channel: ChannelId, via: Via) {
         // While media flows nobody is asked for its sake.
-        if self.edge().pull().state(channel).is_some_and(|state| state.phase != Phase::Live) {
-            self.sources.channels.entry(channel).or_default().via = via;
+        if self.edge().pull().state(channel).is_some_and(|state| state.phase != Phase::Live)
+            && let Some(own) = self.channel_mut(channel)
+        {
+            own.via = via;
         }
+    }
+
+    /// What is kept over the sources of a channel, while there is such a channel.
+    fn channel_mut(&mut self, channel: ChannelId) -> Option<&mut Channel> {
+        self.edge.edge().pull().feed_of(channel)?;
+        Some(self.sources.channels.entry(channel).or_default())
+    }
+
+    /// Forgets what was kept of channels that are gone: those of titles come and go, and their ids are never used again.
+    pub(super) fn forget_channels(&mut self) {
+        let pull = self.edge.edge().pull();
+        self.sources.channels.retain(|channel, _| pull.feed_of(*channel).is_some());
     }
 
     /// The servers that the channel's media comes through, as far as they say so.
@@ -274,66 +293,6 @@ impl Server {
         }
     }
 
-    /// Opens a live stream of a provider's with an account that was granted for it.
-    fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
-        let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
-            let provider = *providers.get(index as usize)?;
-            // The catalogue may have been read anew since: the same one of what that provider has is meant.
-            let before = providers[..index as usize].iter().filter(|own| **own == provider).count();
-            let now = self.providers.sources(title);
-            let (place, _) = now.iter().enumerate().filter(|(_, own)| **own == provider).nth(before)?;
-            let address = self.providers.address(title, place as u32, grant.account, Part::Whole)?;
-            Some((provider, address))
-        });
-        let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
-            let why = String::from("the provider's catalogue has it no more, or leads to a private address");
-            self.fail_to_open(id, (channel, index), Loss::NotFound, why);
-            return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
-        };
-        let origin = Origin::Http(address.url.clone());
-        let get = match self.get(channel, address.url) {
-            Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
-            Err(why) => {
-                self.fail_to_open(id, (channel, index), Loss::Unusable, why);
-                return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
-            }
-        };
-        let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
-        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }));
-        let granted = Some((provider, grant, origin));
-        self.sources.allocations.insert(grant.allocation, id);
-        let (scanner, via) = (Scanner::default(), Via::default());
-        self.sources.sources.insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, granted });
-    }
-
-    /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine
-    /// reaches and the world does not.
-    pub(super) fn source_may_lead_to(&self, id: SourceId, address: IpAddr) -> bool {
-        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.is_none_or(|(provider, ..)| self.providers.may_lead_to(*provider, address))
-    }
-
-    fn source_may_be(&self, id: SourceId, get: &Get) -> bool {
-        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.is_none_or(|(provider, ..)| self.providers.may_be(*provider, get.url()))
-    }
-
-    /// Closes a source's connection for the sake of somebody else who is granted its account. Whether it was one of a source.
-    pub(super) fn drop_source(&mut self, allocation: AllocationId) -> bool {
-        let source = self.sources.allocations.get(&allocation).copied();
-        source.inspect(|source| self.close_source(*source)).is_some()
-    }
-
-    /// A live title of a provider's becomes a channel, if it is none yet.
-    pub(crate) fn tune(&mut self, now: Time, title: TitleId) -> Option<FeedId> {
-        let providers = self.providers.sources(title);
-        self.decide(now, Input::Tune { title, providers });
-        let channel = self.edge().pull().tuned(title)?;
-        let feed = self.edge().pull().feed_of(channel);
-        self.pump(now);
-        feed
-    }
-
     fn close_source(&mut self, id: SourceId) {
         let Some(source) = self.sources.sources.remove(&id) else { return };
         match source.means {
@@ -346,6 +305,9 @@ impl Server {
                     followers.retain(|follower| *follower != id);
                 }
             }
+        }
+        if self.edge().pull().feed_of(source.channel).is_none() {
+            self.sources.channels.remove(&source.channel);
         }
         if let Some((_, Grant { allocation, .. }, _)) = source.granted {
             self.sources.allocations.remove(&allocation);
@@ -369,7 +331,9 @@ impl Server {
         // Origins and libraries repeat in their words what they were asked for.
         let why = origins.and_then(|all| all.get(index as usize)).map_or(why.clone(), |origin| origin.redact(&why));
         self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
-        self.sources.channels.entry(channel).or_default().faults.insert(index, why);
+        if let Some(own) = self.channel_mut(channel) {
+            own.faults.insert(index, why);
+        }
     }
 
     /// Bytes came on a link.
@@ -400,158 +364,6 @@ impl Server {
             }
             _ => {}
         }
-    }
-
-    fn fetch(&mut self, now: Time, id: SourceId) {
-        while let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
-            let Some(event) = fetch.exchange.poll() else { return };
-            match event {
-                Event::Head(head) => self.answered(now, id, &head),
-                Event::Body(data) => self.stream(now, id, &data),
-                Event::End => {
-                    return self.source_lost(now, id, Loss::Ended, String::from("the origin ended the stream"));
-                }
-                Event::Fault(fault) => {
-                    use crate::http::client::Fault;
-                    let loss = match fault {
-                        Fault::Unanswered | Fault::EndedEarly => Loss::Reset,
-                        _ => Loss::Unusable,
-                    };
-                    return self.source_lost(now, id, loss, fault.to_string());
-                }
-            }
-        }
-    }
-
-    /// An origin answered a request for a stream.
-    fn answered(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
-        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
-            return;
-        };
-        let loss = match head.status {
-            200 | 206 => return self.agreed(now, id, head),
-            300..=399 => match fetch.get.clone().follow(head) {
-                Ok(Some(_)) if fetch.redirects == REDIRECTS => {
-                    let why = format!("the origin redirects more than {REDIRECTS} times");
-                    return self.source_lost(now, id, Loss::Refused, why);
-                }
-                Ok(Some(get)) if !self.source_may_be(id, &get) => {
-                    let why =
-                        String::from("the provider redirects to a private address, which `allow_private` would allow");
-                    return self.source_lost(now, id, Loss::Forbidden, why);
-                }
-                Ok(Some(get)) => return self.redirected(id, get),
-                Ok(None) => Loss::Refused,
-                Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
-            },
-            status => refusal(u32::from(status)),
-        };
-        self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
-    }
-
-    fn redirected(&mut self, id: SourceId, get: Get) {
-        let link = self.connect(Owner::Source(id), Target::of(&get));
-        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
-            return;
-        };
-        let former = std::mem::replace(&mut fetch.link, link);
-        (fetch.exchange, fetch.get) = (Exchange::new(&get), get);
-        fetch.redirects += 1;
-        self.drop_link(former);
-    }
-
-    /// Content follows. What it is shows itself; only what surely is something else is said so at once.
-    fn agreed(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
-        let kind = head.headers.get("Content-Type").unwrap_or_default().to_ascii_lowercase();
-        let other = match kind.split(';').next().unwrap_or_default().trim() {
-            "text/html" => Some("a web page"),
-            "application/vnd.apple.mpegurl" | "application/x-mpegurl" | "audio/mpegurl" => Some("an HLS playlist"),
-            "application/dash+xml" => Some("a DASH manifest"),
-            "application/json" => Some("JSON"),
-            _ => None,
-        };
-        match other {
-            Some(other) => {
-                let why = format!("the origin answers with {other}; a source is an address that gives MPEG-TS");
-                self.source_lost(now, id, Loss::Unusable, why);
-            }
-            None => match Via::of(&head.headers, &self.settings.pseudonym()) {
-                Ok(via) => {
-                    if let Some(source) = self.sources.sources.get_mut(&id) {
-                        source.via = via;
-                    }
-                    self.decide(now, Input::Opened { source: id });
-                }
-                Err(_) => {
-                    let why = String::from("the origin gets this stream from here");
-                    self.source_lost(now, id, Loss::Loop, why);
-                }
-            },
-        }
-    }
-
-    fn converse(&mut self, now: Time, id: SourceId) {
-        while let Some(Source { means: Means::Ovt(conversation), .. }) = self.sources.sources.get_mut(&id) {
-            let (link, event) = (conversation.link, conversation.client.poll());
-            self.actions.push_back(Action::WriteLink(link));
-            let Some(event) = event else { return };
-            match event {
-                ClientEvent::Described(description) if self.instance().named(&description.uuid) => {
-                    let why = String::from("the origin gets this stream from here");
-                    return self.source_lost(now, id, Loss::Loop, why);
-                }
-                ClientEvent::Described(description) => {
-                    self.described(id, &description.tracks);
-                    if let Some(Source { channel, .. }) = self.sources.sources.get(&id) {
-                        let uuid = Some(description.uuid).filter(|uuid| !uuid.is_empty());
-                        self.sources.channels.entry(*channel).or_default().uuid = uuid;
-                    }
-                }
-                ClientEvent::TracksChanged(tracks) => self.described(id, &tracks),
-                ClientEvent::Playing => self.decide(now, Input::Opened { source: id }),
-                ClientEvent::Unit(unit) => self.ovt_unit(now, id, unit),
-                ClientEvent::NotFound { message } => return self.source_lost(now, id, Loss::NotFound, message),
-                ClientEvent::NotStarted => {
-                    let why = String::from("the stream has not started");
-                    return self.source_lost(now, id, Loss::Refused, why);
-                }
-                ClientEvent::Refused { code, message } => {
-                    return self.source_lost(now, id, refusal(code), format!("the origin answers {code}: {message}"));
-                }
-                ClientEvent::Ignored(_) => {}
-                ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),
-            }
-        }
-    }
-
-    fn instance(&self) -> ovt::Instance {
-        ovt::Instance(self.settings.instance)
-    }
-
-    /// Takes the first picture, and the first sound that most players know: set-top boxes and browsers have no Opus in MPEG-TS.
-    fn described(&mut self, id: SourceId, tracks: &[ovt::Track]) {
-        let Some(Source { means: Means::Ovt(conversation), muxer: Some(muxer), .. }) =
-            self.sources.sources.get_mut(&id)
-        else {
-            return;
-        };
-        let video = tracks.iter().find(|track| track.codec.is_video());
-        let sounds = || tracks.iter().filter(|track| !track.codec.is_video());
-        let audio = sounds().find(|track| track.codec != Codec::Opus).or_else(|| sounds().next());
-        conversation.taken = [video, audio].map(|track| track.map(|track| track.id));
-        let [video, audio] = [video, audio].map(|track| track.map(|track| track.codec));
-        muxer.session(Writer::Source(id), Tracks { audio, video });
-    }
-
-    fn ovt_unit(&mut self, now: Time, id: SourceId, unit: ovt::Unit) {
-        let Some(Source { means: Means::Ovt(conversation), .. }) = self.sources.sources.get_mut(&id) else { return };
-        let ovt::Unit { track, codec, pts, dts, key, data } = unit;
-        if !conversation.taken.contains(&Some(track)) {
-            return;
-        }
-        let first = *conversation.first.get_or_insert(dts);
-        let unit = Unit { from: Writer::Source(id), codec, pts: pts - first, dts: dts - first, key, data };
-        self.source_unit(now, id, &unit);
     }
 
     /// An access unit came from an origin.

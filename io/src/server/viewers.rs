@@ -1,11 +1,13 @@
 //! Viewers that read a feed as it comes: from the core's word to their connection.
 
-use holdfast_core::input::{FeedId, Input, RequestId, ViewerId};
+use bytes::Bytes;
+use holdfast_core::input::{FeedId, Input, RequestId, ViewerEnd, ViewerId};
 use holdfast_core::time::Time;
 
-use super::connection::Work;
-use super::{Action, Joining, Server};
+use super::connection::{Produce, Wanted, Work};
+use super::{Action, ConnId, Joining, Server};
 use crate::routes;
+use crate::ts::PACKET;
 
 impl Server {
     pub(super) fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
@@ -26,6 +28,7 @@ impl Server {
         }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::Watching(viewer);
+            connection.watched = 0;
         }
         if self.viewers.len() <= viewer.index() {
             self.viewers.resize(viewer.index() + 1, None);
@@ -45,15 +48,52 @@ impl Server {
         }
     }
 
-    pub(super) fn viewer_ended(&mut self, now: Time, viewer: ViewerId) {
+    pub(super) fn viewer_ended(&mut self, now: Time, viewer: ViewerId, reason: ViewerEnd) {
         self.polls.begins(viewer);
         let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
         let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
+        if reason == ViewerEnd::Preempted && self.show_slate(now, id) {
+            return;
+        }
         if let Some(connection) = self.connections.get_mut(id) {
             connection.work = Work::None;
             // What lies in the socket's buffer still reaches the player; then its stream ends like any that is over.
             self.actions.push_back(Action::Close(id));
             self.forget(now, id);
         }
+    }
+
+    /// Shows why its stream ends to a player that would see nothing but its end (spec: protocols §4.4, rule 9). Whether there is
+    /// something to show.
+    fn show_slate(&mut self, now: Time, id: ConnId) -> bool {
+        let Some(clip) = self.settings.slates.provider_limit.as_ref().map(|clip| clip.data()) else { return false };
+        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Work::Watching(_) = connection.work else { return false };
+        if connection.edge.is_some() || connection.wanted != Wanted::MpegTs {
+            return false;
+        }
+        let begun = connection.watched % PACKET as u64;
+        let torn = if begun == 0 { 0 } else { PACKET - begun as usize };
+        connection.work = Work::Producing(Box::new(Slate { torn, clip }));
+        connection.progress = now;
+        self.actions.push_back(Action::Write(id));
+        self.rearm(now, id);
+        true
+    }
+}
+
+/// A clip behind a stream that was cut off.
+struct Slate {
+    /// How much of the packet in which it was cut is missing: what follows has to begin where a packet does.
+    torn: usize,
+    clip: Bytes,
+}
+
+impl Produce for Slate {
+    fn produce(&mut self, piece: &mut Vec<u8>, about: usize) -> bool {
+        // What stuffing is (ISO/IEC 13818-1 §2.4.3.5).
+        piece.resize(piece.len() + std::mem::take(&mut self.torn), 0xff);
+        piece.extend_from_slice(&self.clip.split_to(about.min(self.clip.len())));
+        !self.clip.is_empty()
     }
 }

@@ -83,6 +83,11 @@ impl Users {
         self.logins.get(user.0 as usize)
     }
 
+    /// The user of this name.
+    pub fn named(&self, name: &str) -> Option<UserId> {
+        self.places.get(name).map(|place| UserId(*place as u32))
+    }
+
     /// Who that is. An unknown name takes as long as a known one.
     pub fn find(&mut self, name: &str, password: &str) -> Option<UserId> {
         let known = self.places.get(name).copied();

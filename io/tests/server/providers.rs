@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use holdfast_core::config::{Account, Config, Provider, User};
-use holdfast_core::input::{Note, ProviderId};
+use holdfast_core::input::{Note, ProviderId, UserId};
 use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
-use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings};
+use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings, WrongLogin};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
 
@@ -15,18 +15,18 @@ use crate::desk::{Desk, content};
 /// 2026-11-29T20:00:00Z
 const EPOCH: u64 = 1_795_982_400;
 
-const LIST: &str = "#EXTM3U url-tvg=\"http://guide.example/x.xml\"\n\
+pub const LIST: &str = "#EXTM3U url-tvg=\"http://guide.example/x.xml\"\n\
     #EXTINF:-1 tvg-id=\"one.example\" tvg-logo=\"http://l.example/1.png\" group-title=\"News\" catchup=\"shift\" catchup-days=\"3\",One\n\
     http://l.example/live/a/b/1.ts\n\
     #EXTINF:-1 group-title=\"Sport\",Two & \"a half\"\nhttp://l.example/live/a/b/2.ts\n\
     #EXTINF:-1 group-title=\"Films\",A Film\nhttp://l.example/movie/a/b/3.mkv\n\
     #EXTINF:-1 group-title=\"Series\",A Series S02E01\nhttp://l.example/series/a/b/4.mp4\n";
 
-const XML: &str = "<?xml version=\"1.0\"?><tv><programme start=\"20261129193000 +0000\" stop=\"20261129203000 +0000\" channel=\"one.example\">\
+pub const XML: &str = "<?xml version=\"1.0\"?><tv><programme start=\"20261129193000 +0000\" stop=\"20261129203000 +0000\" channel=\"one.example\">\
     <title>Now &amp; here</title><desc>D</desc></programme>\
     <programme start=\"20261129203000 +0000\" stop=\"20261129210000 +0000\" channel=\"one.example\"><title>Next</title></programme></tv>";
 
-fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
+pub fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
     let own = |(username, password): &(&str, &str)| {
         Some(Credentials { username: (*username).to_owned(), password: (*password).to_owned() })
     };
@@ -48,7 +48,11 @@ fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
 
 /// Anna sees everything, Ben the news.
 fn desk(providers: Vec<ProviderSettings>) -> Desk {
-    let users: Vec<User> = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() }).into();
+    let users = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() });
+    desk_of(providers, users.into(), Settings::default())
+}
+
+pub fn desk_of(providers: Vec<ProviderSettings>, users: Vec<User>, settings: Settings) -> Desk {
     let login = |user: &User| Login {
         name: user.name.clone(),
         password: Password::parse("x").unwrap(),
@@ -62,19 +66,14 @@ fn desk(providers: Vec<ProviderSettings>) -> Desk {
         ..Provider::default()
     };
     let config = Config { providers: providers.iter().map(own).collect(), users: users.clone(), ..Config::default() };
-    let settings = Settings {
-        users: users.iter().map(login).collect(),
-        epoch: EPOCH,
-        instance: 7,
-        providers,
-        ..Settings::default()
-    };
+    let settings =
+        Settings { users: users.iter().map(login).collect(), epoch: EPOCH, instance: 7, providers, ..settings };
     let mut desk = Desk::open(config, settings);
     desk.run(0);
     desk
 }
 
-fn listed() -> Desk {
+pub fn listed() -> Desk {
     let mut desk = desk(vec![provider("http://p.example/get.php?username=a&password=b", &[("a", "b"), ("c", "d")])]);
     desk.serves(LIST);
     desk.serves(XML);
@@ -84,7 +83,7 @@ fn listed() -> Desk {
 
 impl Desk {
     /// The oldest link is opened and answered whole. What was asked there.
-    fn serves(&mut self, body: impl AsRef<[u8]>) -> String {
+    pub fn serves(&mut self, body: impl AsRef<[u8]>) -> String {
         let (link, _) = self.links[0].clone();
         self.link_opens(link);
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.as_ref().len());
@@ -95,24 +94,24 @@ impl Desk {
     }
 
     /// The oldest link gets this answer.
-    fn answers(&mut self, answer: &str) {
+    pub fn answers(&mut self, answer: &str) {
         let (link, _) = self.links[0].clone();
         self.link_opens(link);
         self.link_says(link, answer);
     }
 
-    fn asks(&mut self, path: &str) -> String {
+    pub fn asks(&mut self, path: &str) -> String {
         let answer = self.ask(&format!("GET {path} HTTP/1.1\r\nHost: edge.example\r\n\r\n"));
         assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
         content(&answer)
     }
 
-    fn api(&mut self, user: &str, action: &str) -> Value {
+    pub fn api(&mut self, user: &str, action: &str) -> Value {
         let text = self.asks(&format!("/player_api.php?username={user}&password=x&action={action}"));
         serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{action}: {fault}: {text}"))
     }
 
-    fn read_notes(&mut self) -> Vec<String> {
+    pub fn read_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
             .into_iter()
             .filter_map(|note| match note {
@@ -125,13 +124,13 @@ impl Desk {
             .collect()
     }
 
-    fn id_of(&mut self, name: &str) -> u64 {
+    pub fn id_of(&mut self, name: &str) -> u64 {
         let all = self.api("anna", "get_live_streams");
         let found = all.as_array().unwrap().iter().find(|own| own["name"] == name);
         found.unwrap_or_else(|| panic!("{name}: {all}"))["stream_id"].as_u64().unwrap()
     }
 
-    fn plays(&mut self, name: &str) -> ConnId {
+    pub fn plays(&mut self, name: &str) -> ConnId {
         let id = self.id_of(name);
         let conn = self.connect();
         self.send(conn, format!("GET /live/anna/x/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -150,7 +149,7 @@ fn a_list_and_its_guide_are_read_and_told() {
     let one = desk.id_of("One");
     for part in [
         "#EXTINF:-1 tvg-id=\"one.example\" tvg-name=\"One\" tvg-logo=\"http://l.example/1.png\" group-title=\"News\" catchup=\"default\" \
-         catchup-days=\"3\" catchup-source=\"http://edge.example/timeshift/anna/x/{duration:60}/{Y}-{m}-{d}:{H}-{M}/",
+         catchup-days=\"3\" catchup-source=\"http://edge.example/timeshift/anna/x/{duration:60}/{utc}/",
         &format!(",One\nhttp://edge.example/live/anna/x/{one}.ts\n"),
         "group-title=\"Sport\",Two & 'a half'\n",
         ".mkv\n",
@@ -216,6 +215,27 @@ fn the_api_has_the_types_that_clients_rely_on() {
 }
 
 #[test]
+fn older_players_get_all_at_once() {
+    let mut desk = listed();
+    let mut all = |user: &str| -> Value {
+        serde_json::from_str(&desk.asks(&format!("/panel_api.php?username={user}&password=x"))).unwrap()
+    };
+    let (anna, ben) = (all("anna"), all("ben"));
+    assert_eq!((&anna["user_info"]["auth"], &anna["server_info"]["timezone"]), (&1.into(), &"UTC".into()));
+    assert_eq!(anna["categories"]["live"][0]["category_name"], "News");
+    assert_eq!(anna["categories"]["movie"][0]["category_name"], "Films");
+    let streams = anna["available_channels"].as_object().unwrap();
+    assert_eq!(streams.len(), 3, "{anna}");
+    for (id, own) in streams {
+        assert_eq!(*id, own["stream_id"].to_string());
+        let live = own["stream_type"] == "live";
+        assert_eq!((own["live"] == "1", own["container_extension"].is_null()), (live, live), "{own}");
+        assert!(["News", "Sport", "Films"].iter().any(|name| own["category_name"] == *name), "{own}");
+    }
+    assert_eq!(ben["available_channels"].as_object().unwrap().len(), 1);
+}
+
+#[test]
 fn what_cannot_be_read_leaves_what_there_is_and_is_asked_for_again() {
     let mut desk = listed();
     desk.read_notes();
@@ -278,7 +298,7 @@ fn a_list_of_this_machine_is_read_like_any_other_and_anew_when_that_is_due() {
     assert_eq!(desk.api("anna", "get_live_streams").as_array().unwrap().len(), 1);
 }
 
-fn paneled() -> Desk {
+pub fn paneled() -> Desk {
     let mut desk = desk(vec![provider("http://panel.example:8080", &[("u", "v"), ("w", "z")])]);
     assert!(
         desk.serves("{\"user_info\":{\"auth\":1,\"status\":\"Active\"},\"server_info\":{}}")
@@ -335,10 +355,80 @@ fn a_panel_is_read_and_its_series_asked_for_when_somebody_looks() {
     let one = desk.connect();
     desk.send(one, &ask);
     desk.serves("nonsense");
+    assert_eq!(desk.read(one), "");
+    let asked = desk.serves("{\"user_info\":{\"auth\":0}}");
+    assert!(asked.contains("username=w&password=z&action=get_series_info"), "the other account: {asked}");
     assert!(desk.read(one).contains("\"episodes\":{}"));
     desk.send(one, &ask);
-    desk.run(711_000);
+    desk.run(730_000);
     assert!(desk.read(one).contains("\"episodes\":{}") && desk.links.is_empty());
+    // What the first cannot say, the second can.
+    desk.send(one, &ask);
+    desk.answers("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    desk.serves(episodes);
+    assert!(desk.read(one).contains("\"T\""));
+}
+
+#[test]
+fn an_episode_is_for_those_who_may_see_its_series() {
+    let users = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() });
+    let settings = provider("http://panel.example:8080", &[("u", "v")]);
+    let mut desk =
+        desk_of(vec![ProviderSettings { guide: Guide::None, ..settings }], users.into(), Settings::default());
+    desk.serves("{\"user_info\":{\"auth\":1}}");
+    for answer in [
+        "[]",
+        "[]",
+        "[]",
+        "[]",
+        r#"[{"category_id":"5","category_name":"News"},{"category_id":"6","category_name":"Sport"}]"#,
+        r#"[{"name":"S","series_id":9,"category_id":"5"},{"name":"T","series_id":10,"category_id":"6"}]"#,
+    ] {
+        desk.serves(answer);
+    }
+    let all = desk.api("anna", "get_series");
+    assert_eq!(desk.api("ben", "get_series").as_array().unwrap().len(), 1);
+    let mut paths = Vec::new();
+    for (series, episode) in [(&all[0], 4711), (&all[1], 4712)] {
+        // What it is called here follows from what it is called there.
+        paths.push(format!("{}.mkv", 1 << 30 | episode << 5 | 1));
+        let refused = desk.ask(&format!("GET /series/ben/x/{} HTTP/1.1\r\nHost: h\r\n\r\n", paths[paths.len() - 1]));
+        assert!(refused.starts_with("HTTP/1.1 404 ") && desk.links.is_empty(), "nobody knows yet: {refused}");
+        let conn = desk.connect();
+        let id = &series["series_id"];
+        desk.send(conn, format!("GET /player_api.php?username=anna&password=x&action=get_series_info&series_id={id} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        desk.serves(format!(
+            r#"{{"info":{{}},"episodes":{{"1":[{{"id":"{episode}","container_extension":"mkv"}}]}}}}"#
+        ));
+        assert!(desk.read(conn).contains(&format!("\"{}\"", 1 << 30 | episode << 5 | 1)));
+    }
+    for (user, path, may) in [("ben", 0, true), ("ben", 1, false), ("anna", 1, true)] {
+        let conn = desk.connect();
+        desk.send(conn, format!("GET /series/{user}/x/{} HTTP/1.1\r\nHost: h\r\n\r\n", paths[path]));
+        assert_eq!(!desk.links.is_empty(), may, "{user} {path}: {}", desk.read(conn));
+        desk.server.closed(desk.time(), conn);
+        desk.turn();
+        assert!(desk.links.is_empty());
+    }
+}
+
+#[test]
+fn whoever_cannot_log_in_is_told_so_in_either_way_and_the_operator_too() {
+    for (wrong_login, status) in [(WrongLogin::Ok, "200 OK"), (WrongLogin::Unauthorized, "401 Unauthorized")] {
+        let users = vec![User { name: "anna".into(), ..User::default() }];
+        let mut desk = desk_of(Vec::new(), users, Settings { wrong_login, ..Settings::default() });
+        let mut ask = |name: &str| {
+            desk.ask(&format!("GET /player_api.php?username={name}&password=hunter2 HTTP/1.1\r\nHost: h\r\n\r\n"))
+        };
+        for name in ["anna", "carl", "carl"] {
+            let answer = ask(name);
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}\r\n")), "{answer}");
+            assert_eq!(content(&answer), "{\"user_info\":{\"auth\":0}}");
+        }
+        desk.run(2000);
+        let failed = |user, failures| Note::LoginFailed { peer: "127.0.0.1".into(), user, failures };
+        assert_eq!(desk.notes, [failed(Some(UserId(0)), 1), failed(None, 2)]);
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Channels: where each stands, what its origins do, who watches.
 
-use holdfast_core::input::{ChannelId, Loss, ViewerEnd};
+use std::collections::BTreeMap;
+
+use holdfast_core::input::{ChannelId, Loss, ProviderId, ViewerEnd};
 use holdfast_core::pull::{ChannelState, Phase};
 use holdfast_core::time::Time;
 use serde::Serialize;
@@ -27,6 +29,7 @@ pub(in crate::routes) fn state_of(state: &ChannelState<'_>) -> &'static str {
 #[derive(Serialize)]
 pub(super) struct Channel {
     name: String,
+    /// Where everybody may watch it; empty for those of providers, which users see under ids of their own.
     feed: String,
     on_demand: bool,
     /// `off`, `opening`, `live`, `silent` (connected, without media), `waiting` (for the next attempt), `ended`.
@@ -56,6 +59,8 @@ pub(super) struct Channel {
 
 #[derive(Serialize)]
 struct Connection {
+    /// What it is called where accounts say who uses them.
+    id: String,
     /// Its place in `sources`, from 0.
     index: u32,
     label: String,
@@ -77,22 +82,53 @@ struct LastLoss {
     reason: &'static str,
 }
 
+/// What a channel is apart from how it stands.
+struct Own {
+    name: String,
+    feed: String,
+    on_demand: bool,
+    /// What its origins are called.
+    labels: Vec<String>,
+}
+
 /// All channels, in the order of the configuration.
 pub(super) fn channels(server: &Server, now: Time) -> Vec<Channel> {
     let edge = server.edge();
     let all = edge.config().channels.iter().zip(edge.pull().states()).enumerate();
-    all.map(|(id, (own, state))| channel(server, now, ChannelId(id as u32), (own, state))).collect()
+    let all = all.map(|(id, (own, state))| {
+        let origins = server.settings().origins.get(id).map_or(&[][..], Vec::as_slice);
+        let own = Own {
+            name: own.name.clone(),
+            feed: feed_path(&own.name, 0),
+            on_demand: own.on_demand,
+            labels: origins.iter().map(|origin| origin.label()).collect(),
+        };
+        channel(server, now, ChannelId(id as u32), own, state)
+    });
+    all.collect()
 }
 
-fn channel(
-    server: &Server,
-    now: Time,
-    id: ChannelId,
-    (own, state): (&holdfast_core::config::Channel, ChannelState<'_>),
-) -> Channel {
+/// The live streams of providers that are watched, or were a moment ago, by the provider that is asked first.
+pub(super) fn tuned(server: &Server, now: Time) -> BTreeMap<ProviderId, Vec<Channel>> {
+    let (pull, mut all) = (server.edge().pull(), BTreeMap::<ProviderId, Vec<Channel>>::new());
+    for (id, title) in pull.tuned_channels() {
+        let (Some(state), Some((_, providers))) = (pull.state(id), pull.title_of(id)) else { continue };
+        let Some(first) = providers.first() else { continue };
+        let name = |provider: &ProviderId| server.providers().get(*provider).map(|own| own.settings.name.clone());
+        let own = Own {
+            name: server.providers().name(title).unwrap_or_else(|| format!("title {}", title.0)),
+            feed: String::new(),
+            on_demand: true,
+            labels: providers.iter().map(|provider| name(provider).unwrap_or_default()).collect(),
+        };
+        all.entry(*first).or_default().push(channel(server, now, id, own, state));
+    }
+    all
+}
+
+fn channel(server: &Server, now: Time, id: ChannelId, own: Own, state: ChannelState<'_>) -> Channel {
     let feed = server.edge().feeds().status(now, state.feed);
-    let origins = server.settings().origins.get(id.0 as usize).map_or(&[][..], Vec::as_slice);
-    let label = |index: u32| origins.get(index as usize).map(|origin| origin.label()).unwrap_or_default();
+    let label = |index: u32| own.labels.get(index as usize).cloned().unwrap_or_default();
     let is_live = state.phase == Phase::Live;
     let fault = |index: usize| {
         let mut faults = server.sources().faults(id);
@@ -100,20 +136,22 @@ fn channel(
     };
     Channel {
         name: own.name.clone(),
-        feed: feed_path(&own.name, 0),
+        feed: own.feed.clone(),
         on_demand: own.on_demand,
         state: state_of(&state),
-        kept: state.kept.map(|(_, index)| Connection {
+        kept: state.kept.map(|(source, index)| Connection {
+            id: source.to_string(),
             index,
             label: label(index),
             state: if is_live { "live" } else { "silent" },
         }),
-        beside: state.beside.map(|(_, index)| Connection {
+        beside: state.beside.map(|(source, index)| Connection {
+            id: source.to_string(),
             index,
             label: label(index),
             state: if is_live { "probing" } else { "opening" },
         }),
-        sources: (0..origins.len())
+        sources: (0..own.labels.len())
             .map(|index| Source { label: label(index as u32), last_fault: fault(index) })
             .collect(),
         opens: state.counts.opens,

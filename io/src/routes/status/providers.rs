@@ -3,7 +3,7 @@
 use holdfast_core::time::Time;
 use serde::Serialize;
 
-use super::{accounts, millis};
+use super::{accounts, channels, millis};
 use crate::providers::Kind;
 use crate::server::Server;
 
@@ -24,14 +24,21 @@ pub(super) struct Provider {
     read_ms: Option<u64>,
     /// Why the last reading failed; `null` if it did not.
     fault: Option<String>,
+    /// How often its catalogue was read, and how often something of it could not be.
+    reads: u64,
+    faults: u64,
     accounts: Vec<accounts::Account>,
+    /// Its live streams that are watched, or were a moment ago.
+    channels: Vec<channels::Channel>,
 }
 
 /// All providers, in the order of the configuration.
 pub(super) fn providers(server: &Server, now: Time) -> Vec<Provider> {
     let mut accounts = accounts::accounts(server, now);
+    let mut tuned = channels::tuned(server, now);
     let provider = |(id, own): (_, &crate::providers::Provider)| {
         let (read, fault) = server.catalog_state(id);
+        let counts = server.catalog_counts(id);
         let count = |kind: Kind| own.catalogue.counts[kind as usize];
         Provider {
             name: own.settings.name.clone(),
@@ -44,7 +51,10 @@ pub(super) fn providers(server: &Server, now: Time) -> Vec<Provider> {
             programmes: own.programmes.len(),
             read_ms: read.map(|read| millis(now, read)),
             fault: fault.map(str::to_owned),
+            reads: counts.reads,
+            faults: counts.faults,
             accounts: accounts.remove(&id).unwrap_or_default(),
+            channels: tuned.remove(&id).unwrap_or_default(),
         }
     };
     server.providers().iter().map(provider).collect()

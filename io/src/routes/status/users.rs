@@ -30,6 +30,8 @@ struct Watching {
     id: String,
     /// Where it is, below `/live/`.
     stream: String,
+    /// What it plays is called, where that is in a catalogue or a library.
+    title: Option<String>,
     kind: &'static str,
     /// `queued`, `held`, `prepared`, `active`.
     state: &'static str,
@@ -84,9 +86,16 @@ type Fetched<'s> = BTreeMap<PlaybackId, Vec<(RequestId, &'s Relay)>>;
 
 fn watching(server: &Server, now: Time, fetched: &Fetched<'_>, (id, playback): (PlaybackId, &Playback)) -> Watching {
     let item = playback.viewing.item;
+    let pull = server.edge().pull();
+    let tuned = || Some(pull.title_of(pull.channel_of(item.feed()?)?)?.0);
+    let name = |title| {
+        let local = || server.libraries().name(title).map(str::to_owned);
+        server.providers().name(title).or_else(local)
+    };
     Watching {
         id: id.to_string(),
         stream: item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
+        title: item.title().or_else(tuned).and_then(name),
         kind: item.kind(),
         state: playback.state.as_str(),
         place: playback.place().map(Place::as_str),

@@ -1,11 +1,13 @@
 //! What a panel is asked only when somebody wants to know it: the episodes of a series.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::id::Id;
 use holdfast_core::input::{ProviderId, TitleId};
 use holdfast_core::time::Time;
+use url::Url;
 
 use super::read::panel_url;
 use crate::http::client::{Event, Exchange};
@@ -22,7 +24,9 @@ pub enum InquiryKind {}
 pub type InquiryId = Id<InquiryKind>;
 
 /// How long a panel may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(8);
+/// How many are asked one after the other, before whoever waits is told that nobody knows: players wait for half a minute.
+const ATTEMPTS: usize = 4;
 /// How long its answer holds.
 const FRESH: Duration = Duration::from_secs(600);
 /// How many answers are kept.
@@ -41,6 +45,9 @@ pub(crate) struct Inquired {
     pub episodes: Vec<Told>,
 }
 
+/// Whom one may ask, and where.
+type Question = (ProviderId, Url);
+
 pub(in crate::server) struct Inquiry {
     series: TitleId,
     provider: ProviderId,
@@ -49,6 +56,8 @@ pub(in crate::server) struct Inquiry {
     answer: Vec<u8>,
     /// Whoever waits for it.
     clients: Vec<ConnId>,
+    /// Who is asked if this comes to nothing.
+    others: VecDeque<Question>,
     armed: Time,
 }
 
@@ -87,24 +96,38 @@ impl Call<'_> {
 }
 
 impl Server {
+    /// Asks whoever has the series: every panel with the first of its accounts before any with the next.
     fn ask_panel(&mut self, now: Time, series: TitleId, client: ConnId) {
-        let found = self.providers.iter().find_map(|(provider, own)| {
-            let place = own.catalogue.find(Kind::Series, series.0).next().filter(|_| own.is_panel())?;
+        let mut all = Vec::new();
+        for (provider, own) in self.providers.iter().filter(|(_, own)| own.is_panel()) {
+            let Some(place) = own.catalogue.find(Kind::Series, series.0).next() else { continue };
             let query = [("action", "get_series_info"), ("series_id", own.catalogue.get(place).address)];
-            Some((provider, panel_url(&own.settings, "player_api.php", &query)?))
-        });
-        let found = found.filter(|_| self.catalogs.inquiries.len() < MOST);
-        let Some((provider, get)) =
-            found.and_then(|(provider, url)| Some((provider, self.catalog_get(provider, url).ok()?)))
-        else {
-            return self.answer_inquiry(now, client, series, None);
-        };
-        let id = self.catalogs.inquiries.next_id();
-        let link = self.connect(Owner::Inquiry(id), Target::of(&get));
-        let mut armed = Time::NEVER;
-        self.catalogs.inquiry_timers.set(id, &mut armed, now + PATIENCE);
-        let (exchange, answer, clients) = (Exchange::new(&get), Vec::new(), vec![client]);
-        self.catalogs.inquiries.insert(Inquiry { series, provider, link, exchange, answer, clients, armed });
+            let urls = own.settings.accounts.iter().flatten();
+            let urls = urls.filter_map(|account| panel_url(&own.settings, account, "player_api.php", &query));
+            all.extend(urls.enumerate().map(|(nth, url)| (nth, (provider, url))));
+        }
+        all.sort_by_key(|(nth, _)| *nth);
+        let questions = all.into_iter().map(|(_, question)| question).take(ATTEMPTS).collect();
+        self.ask_next(now, series, vec![client], questions);
+    }
+
+    fn ask_next(&mut self, now: Time, series: TitleId, clients: Vec<ConnId>, mut others: VecDeque<Question>) {
+        while self.catalogs.inquiries.len() < MOST
+            && let Some((provider, url)) = others.pop_front()
+        {
+            let Ok(get) = self.catalog_get(provider, url) else { continue };
+            let id = self.catalogs.inquiries.next_id();
+            let link = self.connect(Owner::Inquiry(id), Target::of(&get));
+            let mut armed = Time::NEVER;
+            self.catalogs.inquiry_timers.set(id, &mut armed, now + PATIENCE);
+            let (exchange, answer) = (Exchange::new(&get), Vec::new());
+            let inquiry = Inquiry { series, provider, link, exchange, answer, clients, others, armed };
+            self.catalogs.inquiries.insert(inquiry);
+            return;
+        }
+        for client in clients {
+            self.answer_inquiry(now, client, series, None);
+        }
     }
 
     pub(in crate::server) fn inquiry_received(&mut self, now: Time, id: InquiryId, data: &[u8]) {
@@ -135,26 +158,30 @@ impl Server {
     }
 
     fn inquiry_whole(&mut self, now: Time, id: InquiryId) {
-        let Some(inquiry) = self.end_inquiry(id) else { return };
-        let known = xtream::series(&inquiry.answer)
-            .map(|(info, episodes)| Arc::new(Inquired { provider: inquiry.provider, info, episodes }));
-        if let Some(known) = &known {
-            let answers = &mut self.catalogs.answers;
-            if answers.len() >= KEPT {
-                answers.pop_first();
+        let read = self.catalogs.inquiries.get(id).and_then(|inquiry| xtream::series(&inquiry.answer));
+        let Some((info, episodes)) = read else { return self.inquiry_failed(now, id) };
+        let Some(Inquiry { series, provider, clients, .. }) = self.end_inquiry(id) else { return };
+        for told in &episodes {
+            let episode = self.providers.get(provider).and_then(|own| own.episode(told.id, &told.extension));
+            if let Some(episode) = episode {
+                self.providers.learn(episode, series);
             }
-            answers.insert(inquiry.series, (now + FRESH, known.clone()));
         }
-        for client in inquiry.clients {
-            self.answer_inquiry(now, client, inquiry.series, known.as_deref());
+        let known = Arc::new(Inquired { provider, info, episodes });
+        let answers = &mut self.catalogs.answers;
+        if answers.len() >= KEPT {
+            answers.pop_first();
+        }
+        answers.insert(series, (now + FRESH, known.clone()));
+        for client in clients {
+            self.answer_inquiry(now, client, series, Some(&known));
         }
     }
 
+    /// Nothing came of it: somebody else may know.
     pub(in crate::server) fn inquiry_failed(&mut self, now: Time, id: InquiryId) {
         let Some(inquiry) = self.end_inquiry(id) else { return };
-        for client in inquiry.clients {
-            self.answer_inquiry(now, client, inquiry.series, None);
-        }
+        self.ask_next(now, inquiry.series, inquiry.clients, inquiry.others);
     }
 
     fn end_inquiry(&mut self, id: InquiryId) -> Option<Inquiry> {

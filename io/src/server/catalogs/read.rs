@@ -8,7 +8,7 @@ use url::Url;
 use crate::providers::guide::{self, Programmes};
 use crate::providers::store::{Catalogue, Context};
 use crate::providers::xtream::{self, Step};
-use crate::providers::{Dialect, Guide, Kind, Location, Provider, ProviderSettings, m3u};
+use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, ProviderSettings, m3u};
 
 /// What is being read.
 pub(super) struct Job {
@@ -169,17 +169,23 @@ fn no_list(what: &str) -> String {
 
 /// What a panel is asked.
 fn question(settings: &ProviderSettings, action: Option<&str>, file: Option<&str>) -> Next {
-    let url = panel_url(settings, file.unwrap_or("player_api.php"), &[("action", action.unwrap_or_default())]);
+    let query = [("action", action.unwrap_or_default())];
+    let own = settings.accounts.iter().flatten().next();
+    let url = own.and_then(|own| panel_url(settings, own, file.unwrap_or("player_api.php"), &query));
     url.map_or_else(
         || Next::Failed(String::from("there is no account to log in with")),
         |url| Next::Read(Location::Http(url)),
     )
 }
 
-/// An address of a panel's, with the credentials of the first account that has any.
-pub(super) fn panel_url(settings: &ProviderSettings, file: &str, query: &[(&str, &str)]) -> Option<Url> {
+/// An address of a panel's, with the credentials of one of its accounts.
+pub(super) fn panel_url(
+    settings: &ProviderSettings,
+    own: &Credentials,
+    file: &str,
+    query: &[(&str, &str)],
+) -> Option<Url> {
     let base = crate::providers::panel_base(&settings.location)?;
-    let own = settings.accounts.iter().flatten().next()?;
     let mut url = Url::parse(&format!("{base}/{file}")).ok()?;
     url.query_pairs_mut()
         .append_pair("username", &own.username)

@@ -169,6 +169,22 @@ fn field<'h>(head: &'h str, name: &str) -> Option<&'h str> {
 }
 
 #[test]
+fn an_operator_sees_libraries_and_what_is_played_of_them() {
+    let mut desk = Desk::new("status", 100 * PIECE);
+    let film = desk.address("film");
+    desk.room = 1000;
+    desk.begin(&get(&film, ""));
+    desk.work();
+    desk.room = usize::MAX;
+    let (_, body) = desk.ask(&get("/api/status", ""));
+    let status: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let own = &status["libraries"][0];
+    assert_eq!((own["titles"].as_u64(), own["read_ms"].as_u64()), (Some(2), Some(0)), "{own}");
+    assert!(own["fault"].is_null() && own["path"].as_str().is_some_and(|path| path.contains("status")), "{own}");
+    assert_eq!(status["users"][0]["playbacks"][0]["title"], "film");
+}
+
+#[test]
 fn a_film_is_sent_whole_or_in_part_on_one_connection() {
     let length = 3 * PIECE + 17;
     let mut desk = Desk::new("whole", length);

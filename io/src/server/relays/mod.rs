@@ -32,7 +32,7 @@ use crate::hls::sealed::Sealed;
 use crate::http::client::{Exchange, Get};
 use crate::http::range::Span;
 use crate::http::{FieldValue, Response, Via};
-use crate::providers::Part;
+use crate::providers::{Part, Source};
 use crate::routes;
 pub(crate) use files::OfFile;
 pub(crate) use sizes::Size;
@@ -57,6 +57,8 @@ const DOCUMENT: usize = 8 * 1024 * 1024;
 pub(crate) struct Errand {
     /// What the core is asked.
     pub ask: Ask,
+    /// Where it can be had, as catalogues said when it was asked for: those to which `index` of an [`Output::Fetch`] leads.
+    pub sources: Vec<Source>,
     /// What is fetched.
     pub from: From,
     /// What becomes of it.
@@ -405,7 +407,9 @@ impl Server {
                     self.detach(relay.conn);
                     return self.close(now, relay.conn);
                 }
-                self.answer_request(now, request, routes::refused(routes::title::ended(reason), None));
+                let reason = routes::title::ended(reason);
+                let answer = self.slate(request, reason).unwrap_or_else(|| routes::refused(reason, None));
+                self.answer_request(now, request, answer);
             }
             Output::Drop { allocation } => {
                 let Some(request) = self.relays.allocations.get(&allocation).copied() else {
@@ -493,7 +497,7 @@ impl Relays {
 }
 
 impl Server {
-    /// Closes the connection to the provider, which [`Server::tell_closed`] says once, or the file.
+    /// Closes the connection to the provider, or the file. [`Server::tell_closed`] says so of a connection, once.
     fn drop_upstream(&mut self, request: RequestId) {
         self.close_file(request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };

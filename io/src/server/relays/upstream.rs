@@ -65,12 +65,11 @@ impl Server {
     fn address(&self, request: RequestId) -> Option<Address> {
         let relay = self.relays.relays.get(&request)?;
         let Granted { index, account, .. } = relay.granted?;
-        let title = relay.errand.ask.viewing.item.title()?;
+        let source = relay.errand.sources.get(index as usize)?;
         match &relay.errand.from {
-            From::Title(part) => self.providers.address(title, index, account, *part),
+            From::Title(part) => self.providers.address(source, account, *part),
             From::Child(sealed) => {
-                let Address { fields, .. } =
-                    self.providers.address(title, index, account, providers::Part::Playlist)?;
+                let Address { fields, .. } = self.providers.address(source, account, providers::Part::Playlist)?;
                 Some(Address { url: sealed.url.clone(), fields })
             }
             From::File(_) => None,
@@ -101,8 +100,8 @@ impl Server {
 
     pub(super) fn allows_private(&self, request: RequestId) -> bool {
         let provider = self.relays.relays.get(&request).and_then(|relay| {
-            let provider = relay.errand.ask.providers.get(relay.granted?.index as usize)?;
-            self.settings.providers.get(provider.0 as usize)
+            let source = relay.errand.sources.get(relay.granted?.index as usize)?;
+            self.settings.providers.get(source.provider.0 as usize)
         });
         provider.is_some_and(|provider| provider.allow_private)
     }

@@ -1,0 +1,78 @@
+//! Live streams of providers: opened with an account that was granted for them.
+
+use std::net::IpAddr;
+
+use holdfast_core::input::{AllocationId, ChannelId, FeedId, Grant, Input, Loss, SourceId, TitleId};
+use holdfast_core::time::Time;
+
+use super::{Fetch, Means, Source};
+use crate::http::Via;
+use crate::http::client::{Exchange, Get};
+use crate::origin::Origin;
+use crate::providers::Part;
+use crate::server::Server;
+use crate::server::link::{Owner, Target};
+use crate::ts::Scanner;
+
+impl Server {
+    /// Opens a live stream of a provider's with an account that was granted for it.
+    pub(super) fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
+        let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
+            let provider = *providers.get(index as usize)?;
+            // The catalogue may have been read anew since: the same one of what that provider has is meant.
+            let before = providers[..index as usize].iter().filter(|own| **own == provider).count();
+            let now = self.providers.sources(title);
+            let source = now.iter().filter(|own| own.provider == provider).nth(before)?;
+            let address = self.providers.address(source, grant.account, Part::Whole)?;
+            Some((provider, address))
+        });
+        let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
+            let why = String::from("the provider's catalogue has it no more, or leads to a private address");
+            self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+            return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+        };
+        let origin = Origin::Http(address.url.clone());
+        let get = match self.get(channel, address.url) {
+            Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
+            Err(why) => {
+                self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+                return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+            }
+        };
+        let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
+        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }));
+        let granted = Some((provider, grant, origin));
+        self.sources.allocations.insert(grant.allocation, id);
+        let (scanner, via) = (Scanner::default(), Via::default());
+        self.sources.sources.insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, granted });
+    }
+
+    /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine
+    /// reaches and the world does not.
+    pub(in crate::server) fn source_may_lead_to(&self, id: SourceId, address: IpAddr) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_lead_to(*provider, address))
+    }
+
+    pub(super) fn source_may_be(&self, id: SourceId, get: &Get) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_be(*provider, get.url()))
+    }
+
+    /// Closes a source's connection for the sake of somebody else who is granted its account. Whether it was one of a source.
+    pub(in crate::server) fn drop_source(&mut self, allocation: AllocationId) -> bool {
+        let source = self.sources.allocations.get(&allocation).copied();
+        source.inspect(|source| self.close_source(*source)).is_some()
+    }
+
+    /// A live title of a provider's becomes a channel, if it is none yet.
+    pub(crate) fn tune(&mut self, now: Time, title: TitleId) -> Option<FeedId> {
+        let providers = self.providers.sources(title).iter().map(|source| source.provider).collect();
+        self.decide(now, Input::Tune { title, providers });
+        self.forget_channels();
+        let channel = self.edge().pull().tuned(title)?;
+        let feed = self.edge().pull().feed_of(channel);
+        self.pump(now);
+        feed
+    }
+}

@@ -1,0 +1,100 @@
+//! Streams that come over HTTP: what an origin answers, and where it leads.
+
+use holdfast_core::input::{Input, Loss, SourceId};
+use holdfast_core::time::Time;
+
+use super::{Means, refusal};
+use crate::http::Via;
+use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
+use crate::server::Server;
+use crate::server::link::{Owner, Target};
+
+impl Server {
+    pub(super) fn fetch(&mut self, now: Time, id: SourceId) {
+        while let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
+            let Some(event) = fetch.exchange.poll() else { return };
+            match event {
+                Event::Head(head) => self.answered(now, id, &head),
+                Event::Body(data) => self.stream(now, id, &data),
+                Event::End => {
+                    return self.source_lost(now, id, Loss::Ended, String::from("the origin ended the stream"));
+                }
+                Event::Fault(fault) => {
+                    use crate::http::client::Fault;
+                    let loss = match fault {
+                        Fault::Unanswered | Fault::EndedEarly => Loss::Reset,
+                        _ => Loss::Unusable,
+                    };
+                    return self.source_lost(now, id, loss, fault.to_string());
+                }
+            }
+        }
+    }
+
+    /// An origin answered a request for a stream.
+    fn answered(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
+        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
+            return;
+        };
+        let loss = match head.status {
+            200 | 206 => return self.agreed(now, id, head),
+            300..=399 => match fetch.get.clone().follow(head) {
+                Ok(Some(_)) if fetch.redirects == REDIRECTS => {
+                    let why = format!("the origin redirects more than {REDIRECTS} times");
+                    return self.source_lost(now, id, Loss::Refused, why);
+                }
+                Ok(Some(get)) if !self.source_may_be(id, &get) => {
+                    let why =
+                        String::from("the provider redirects to a private address, which `allow_private` would allow");
+                    return self.source_lost(now, id, Loss::Forbidden, why);
+                }
+                Ok(Some(get)) => return self.redirected(id, get),
+                Ok(None) => Loss::Refused,
+                Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
+            },
+            status => refusal(u32::from(status)),
+        };
+        self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
+    }
+
+    fn redirected(&mut self, id: SourceId, get: Get) {
+        let link = self.connect(Owner::Source(id), Target::of(&get));
+        let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
+            return;
+        };
+        let former = std::mem::replace(&mut fetch.link, link);
+        (fetch.exchange, fetch.get) = (Exchange::new(&get), get);
+        fetch.redirects += 1;
+        self.drop_link(former);
+    }
+
+    /// Content follows. What it is shows itself; only what surely is something else is said so at once.
+    fn agreed(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
+        let kind = head.headers.get("Content-Type").unwrap_or_default().to_ascii_lowercase();
+        let other = match kind.split(';').next().unwrap_or_default().trim() {
+            "text/html" => Some("a web page"),
+            "application/vnd.apple.mpegurl" | "application/x-mpegurl" | "audio/mpegurl" => Some("an HLS playlist"),
+            "application/dash+xml" => Some("a DASH manifest"),
+            "application/json" => Some("JSON"),
+            _ => None,
+        };
+        match other {
+            Some(other) => {
+                let why = format!("the origin answers with {other}; a source is an address that gives MPEG-TS");
+                self.source_lost(now, id, Loss::Unusable, why);
+            }
+            None => match Via::of(&head.headers, &self.settings.pseudonym()) {
+                Ok(via) => {
+                    if let Some(source) = self.sources.sources.get_mut(&id) {
+                        source.via = via;
+                    }
+                    self.decide(now, Input::Opened { source: id });
+                }
+                Err(_) => {
+                    let why = String::from("the origin gets this stream from here");
+                    self.source_lost(now, id, Loss::Loop, why);
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Live streams of providers as channels that come and go.
+
+use std::sync::Arc;
+
+use holdfast_core::config::User;
+use holdfast_io::providers::{Guide, ProviderSettings};
+use holdfast_io::server::{Clip, ConnId, Settings, Slates};
+
+use crate::channels::{Encoder, OK, media};
+use crate::desk::Desk;
+use crate::providers::{desk_of, provider};
+
+/// So many streams at a provider with one account; Anna is weaker than Ben.
+fn desk(streams: usize, settings: Settings) -> Desk {
+    let users =
+        [("anna", 5), ("ben", -5)].map(|(name, priority)| User { name: name.into(), priority, ..User::default() });
+    let own = ProviderSettings { guide: Guide::None, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+    let mut desk = desk_of(vec![own], users.into(), settings);
+    let mut list = String::from("#EXTM3U\n");
+    for n in 0..streams {
+        list += &format!("#EXTINF:-1 group-title=\"News\",S{n}\nhttp://l.example/live/a/b/{n}.ts\n");
+    }
+    desk.serves(list);
+    desk
+}
+
+/// Asks for a stream as a user.
+fn plays(desk: &mut Desk, user: &str, name: &str) -> ConnId {
+    let id = desk.id_of(name);
+    let conn = desk.connect();
+    desk.send(conn, format!("GET /live/{user}/x/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
+    conn
+}
+
+fn leaves(desk: &mut Desk, conn: ConnId) {
+    desk.server.closed(desk.time(), conn);
+    desk.turn();
+}
+
+#[test]
+fn nothing_is_kept_of_a_stream_that_nobody_watches_any_more() {
+    let mut desk = desk(40, Settings::default());
+    for n in 0..40 {
+        let conn = plays(&mut desk, "anna", &format!("S{n}"));
+        match n % 4 {
+            // Refused, broken off, and well.
+            0 => desk.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+            1 => desk.answers("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n"),
+            2 => {}
+            _ => {
+                let (link, _) = desk.link();
+                desk.link_opens(link);
+                desk.link_says(link, OK);
+                desk.link_says(link, Encoder::new().encode(3));
+            }
+        }
+        leaves(&mut desk, conn);
+        desk.run(desk.now + 60_000);
+        assert!(desk.links.is_empty());
+        let kept = desk.server.sources().channels();
+        assert!(kept <= 1, "{kept} after {n}");
+    }
+}
+
+#[test]
+fn an_operator_sees_what_is_watched_at_providers() {
+    let mut desk = desk(2, Settings::default());
+    let conn = plays(&mut desk, "anna", "S1");
+    let (link, _) = desk.link();
+    desk.link_opens(link);
+    desk.link_says(link, OK);
+    desk.link_says(link, Encoder::new().encode(12));
+    desk.run(desk.now + 200);
+    let status = desk.status();
+    let own = &status["providers"][0];
+    assert_eq!((&own["reads"], &own["faults"]), (&1.into(), &0.into()));
+    let channel = &own["channels"][0];
+    assert_eq!((&channel["name"], &channel["state"], &channel["viewers"]), (&"S1".into(), &"live".into(), &1.into()));
+    assert_eq!((&channel["kept"]["label"], &channel["sources"][0]["label"]), (&"tv".into(), &"tv".into()));
+    let holder = format!("source {}", channel["kept"]["id"].as_str().unwrap());
+    assert_eq!(own["accounts"][0]["connections"][0]["holder"], holder.as_str());
+    assert_eq!(status["users"][0]["playbacks"][0]["title"], "S1");
+    for (series, value) in [
+        ("holdfast_provider_titles{provider=\"tv\",kind=\"live\"}", 2),
+        ("holdfast_provider_catalog_reads_total{provider=\"tv\"}", 1),
+        ("holdfast_provider_catalog_faults_total{provider=\"tv\"}", 0),
+        ("holdfast_account_limit{provider=\"tv\",account=\"1\"}", 1),
+        ("holdfast_account_slots{provider=\"tv\",account=\"1\",state=\"used\"}", 1),
+    ] {
+        assert_eq!(desk.metric(series), Some(value), "{series}");
+    }
+    leaves(&mut desk, conn);
+    desk.run(desk.now + 60_000);
+    assert_eq!(desk.status()["providers"][0]["channels"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
+fn whoever_gives_way_sees_why_before_the_end() {
+    for slate in [true, false] {
+        let clip = Arc::new(Clip::new(media(50).into()).unwrap());
+        let slates = Slates { provider_limit: slate.then_some(clip), ..Slates::default() };
+        let mut desk = desk(2, Settings { slates, ..Settings::default() });
+        let anna = plays(&mut desk, "anna", "S0");
+        let (link, _) = desk.link();
+        desk.link_opens(link);
+        desk.link_says(link, OK);
+        desk.writable = false;
+        desk.link_says(link, Encoder::new().encode(12));
+        desk.run(desk.now + 200);
+        // The head, and so much of the stream that it ends within a packet.
+        let now = desk.time();
+        let taken = desk.written.entry(anna).or_default();
+        let mut calls = 0;
+        let _ = desk.server.transmit(now, anna, &mut |pieces| {
+            calls += 1;
+            let all: Vec<u8> = pieces.iter().flat_map(|piece| piece.to_vec()).collect();
+            let end = all.windows(4).position(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
+            let count = all.len().min(end + 188 * 3 + 50);
+            taken.extend_from_slice(&all[..count]);
+            if calls == 1 { Ok(count) } else { Err(std::io::ErrorKind::WouldBlock.into()) }
+        });
+        desk.turn();
+        desk.writable = true;
+        let ben = plays(&mut desk, "ben", "S1");
+        desk.run(desk.now + 1600);
+        assert!(desk.closed.contains(&anna), "the end follows");
+        let seen = desk.written.remove(&anna).unwrap();
+        let begin = seen.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let stream = &seen[begin..];
+        assert_eq!(stream.ends_with(&media(50)), slate);
+        if slate {
+            assert_eq!(stream.len(), 188 * 4 + media(50).len());
+            assert!(stream.as_chunks::<188>().0.iter().all(|packet| packet[0] == 0x47));
+        }
+        assert_eq!(desk.links.len(), 1, "the account is Ben's");
+        leaves(&mut desk, ben);
+    }
+}
