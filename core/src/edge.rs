@@ -97,7 +97,11 @@ impl Edge {
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
             Input::Leave { viewer } => {
+                let feed = cx.feeds.feed_of(viewer);
                 cx.feeds.leave(now, viewer);
+                if let Some(feed) = feed.filter(|feed| cx.feeds.viewers_of(*feed) == 0) {
+                    self.pull.left(cx, feed);
+                }
                 self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
             }
             Input::Poll { request, viewer, token } => {
