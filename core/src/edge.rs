@@ -132,7 +132,10 @@ impl Edge {
             Input::Failed { request, failure } => self.playback.failed(cx, request, failure),
             Input::Finished { request, reason } => self.playback.finished(cx, request, reason),
             Input::Stalled { request } => self.playback.stalled(cx, request),
-            Input::Closed { allocation } => cx.accounts.closed(now, cx.out, allocation),
+            Input::Closed { allocation } => {
+                cx.accounts.closed(now, cx.out, allocation);
+                self.playback.closed(cx, allocation);
+            }
         }
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
@@ -220,7 +223,10 @@ impl Edge {
 /// Lets playbacks follow from what the other rooms said, and the other rooms from whom playbacks let in, until all is said.
 fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, told: &mut usize) {
     loop {
-        if let Some((request, item)) = playback.next_admitted() {
+        if let Some((feed, strength)) = playback.next_strength() {
+            // Before whoever was let in asks for it: how strong that is decides whose account it may take.
+            pull.set_strength(cx, feed, strength);
+        } else if let Some((request, item)) = playback.next_admitted() {
             if let Some(feed) = item.feed() {
                 join(pull, publish, cx, request, feed);
             }

@@ -164,7 +164,7 @@ impl Accounts {
         if matches!(waiting.pin, Pin::Firm(_)) {
             return None;
         }
-        waiting.providers.iter().find_map(|provider| self.pools.pick(*provider, waiting.title))
+        waiting.providers.iter().find_map(|provider| self.pools.pick(*provider, waiting.title, &waiting.avoid))
     }
 
     /// An account that a wish can have by grace: one connection more than there may be.

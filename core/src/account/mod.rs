@@ -70,6 +70,8 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
+    /// Accounts that failed it: no others will do.
+    pub avoid: &'w [AccountId],
     /// What is to be had: an account that rests does so for other titles.
     pub title: TitleId,
     /// Who plays it with which player, where the account that it had last is to be tried first when it comes back.
@@ -312,6 +314,7 @@ impl Accounts {
         self.arrivals += 1;
         let mut waiting = Waiting {
             providers: wish.providers.into(),
+            avoid: wish.avoid.into(),
             pin: wish.pin,
             title: wish.title,
             strength: wish.strength,

@@ -86,6 +86,7 @@ impl Stage {
             Holder::Probe(request) => request.0,
         };
         Wish {
+            avoid: &[],
             holder,
             providers: ONE,
             title: TitleId(title),

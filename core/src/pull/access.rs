@@ -111,7 +111,7 @@ impl Turn<'_, '_> {
         });
         let wish = |patience| {
             let (pin, window, viewing) = (Pin::None, Duration::ZERO, None);
-            Wish { holder, providers: &providers, title, viewing, strength, pin, window, patience }
+            Wish { holder, providers: &providers, avoid: &[], title, viewing, strength, pin, window, patience }
         };
         // A connection beside another one takes nobody's account.
         let patience =

@@ -64,7 +64,7 @@ fn watching(server: &Server, now: Time, id: PlaybackId, playback: &Playback) -> 
         stream: item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
         kind: item.kind(),
         state: playback.state.as_str(),
-        place: playback.place.map(Place::as_str),
+        place: playback.place().map(Place::as_str),
         address: playback.viewing.client.address.to_string(),
         age_ms: millis(now, playback.asked),
         viewer: playback.viewer.map(|viewer| viewer.to_string()),
