@@ -332,9 +332,9 @@ impl<'t> World<'t> {
             self.say(format_args!("→ {}", brief(&input)));
         }
         let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
+        let stale = self.truth.titles.is_stale(&input);
         self.truth.before(self.now, clock, &input);
         self.note_kick(&input);
-        let stale = self.truth.titles.is_stale(&input);
         let mut senses = Senses {
             now: self.now,
             truth: &self.truth,

@@ -471,7 +471,8 @@ impl Truth {
         self.users.refused = Some((player, Refusal { at: now, reason, freed }));
         // Kicked or drained, it may have been connected already.
         self.joins.retain(|join| join.request != request);
-        self.play_over(now, request, Frees::Everybody);
+        let by = self.users.plays.get(&request).and_then(|play| play.evicted);
+        self.play_over(now, request, by.map_or(Frees::Everybody, Frees::One));
     }
 
     fn block(&mut self, now: Time, input: &Input, request: RequestId, kicked: bool) {

@@ -246,7 +246,7 @@ impl Bench<'_> {
             holds!(self.now <= latest, "pull-8", "{:?} waits since {:?}", join.request, join.at);
         }
         let timers = edge.pull().timer_count();
-        let most = truth.channels.len() + tuned.len();
+        let most = truth.channels.len() + edge.pull().tuned_channels().count();
         holds!(timers <= most, "pull-7", "{timers} deadlines of {most} channels");
         Ok(())
     }

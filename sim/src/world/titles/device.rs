@@ -236,11 +236,12 @@ impl World<'_> {
             }
         }
         let ask = Ask { viewing, want, token, account, providers };
-        if self.plan.strikes(Fault::DoubledFetch, &mut self.devices[index].dice) {
+        self.deliver(Input::Fetch { request, ask: ask.clone() })?;
+        let open = self.truth.titles.open.contains(&request);
+        if open && self.plan.strikes(Fault::DoubledFetch, &mut self.devices[index].dice) {
             self.witness.faults.add(Fault::DoubledFetch);
-            self.send_after(Duration::from_millis(1), Input::Fetch { request, ask: ask.clone() });
+            self.deliver(Input::Fetch { request, ask })?;
         }
-        self.deliver(Input::Fetch { request, ask })?;
         Ok(request)
     }
 

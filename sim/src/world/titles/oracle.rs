@@ -21,7 +21,7 @@
 
 use std::time::Duration;
 
-use holdfast_core::account::{Holder, Strength};
+use holdfast_core::account::{Holder, LeaseState, Strength};
 use holdfast_core::edge::Edge;
 use holdfast_core::input::{
     AccountId, AllocationId, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Want,
@@ -383,6 +383,8 @@ impl Bench<'_> {
         }
         let mut closing = false;
         let mut weaker = None;
+        // Whoever waits for its own connection to be closed may have been granted another already.
+        let granted = titles.allocations.values().filter(|own| own.closed.is_none() && !own.is_used()).count();
         for (number, account) in titles.accounts.iter().enumerate().filter_map(usable) {
             let limit = account.settings.max_connections as usize;
             let upto = self.now - self.allowance.early - self.allowance.slack;
@@ -394,7 +396,7 @@ impl Bench<'_> {
                     && !window.is_zero()
                     && titles.allocations_of(Holder::Playback(**playback)).next().is_none()
             });
-            let used = account.open.len() + kept.count();
+            let used = account.open.len() + kept.count() + granted;
             let cooling = titles.providers[account.provider.0 as usize].cooling;
             let cools = account.closed.is_some_and(|at| upto <= at + cooling);
             let just = account.closed == Some(self.now) || account.eased == Some(self.now);
@@ -583,6 +585,7 @@ impl Bench<'_> {
                 holds!(!lasts, "account-9", "{id} is one more than there are, since {:?}", row.granted);
             }
         }
+        self.account_tables(edge)?;
         self.titles_standing(edge)
     }
 
@@ -632,15 +635,52 @@ impl Bench<'_> {
         (all, permitted)
     }
 
+    /// How many permits may be held for what is no playback any more, or never was one.
+    pub fn loose_permits(&self) -> usize {
+        let titles = &self.truth.titles;
+        let looks = titles.open.iter().filter(|id| titles.requests[id].want() == Some(Want::Look)).count();
+        looks + titles.accounts.iter().map(|account| account.open.len()).sum::<usize>()
+    }
+
+    /// Judges the tables of accounts.
+    fn account_tables(&self, edge: &Edge) -> Verdict {
+        let (titles, room) = (&self.truth.titles, edge.accounts());
+        for state in room.accounts() {
+            let open = titles.accounts[state.account.0 as usize].open.len();
+            let most = state.limit + u32::from(state.graced);
+            holds!(state.limit == 0 || state.used <= most, "account-2", "{state:?}");
+            holds!(state.used as usize >= open, "account-2", "{open} are open of {state:?}");
+        }
+        let mut holders = std::collections::BTreeSet::new();
+        for (id, lease) in room.leases() {
+            holds!(holders.insert(lease.holder), "account-5", "{:?} has a second lease", lease.holder);
+            let so = match lease.holder {
+                Holder::Playback(playback) => edge.playback().get(playback).is_some(),
+                Holder::Source(source) => titles.sources.get(&source).is_none_or(|row| !row.gone),
+                Holder::Probe(_) => false,
+            };
+            holds!(so, "account-5", "{id:?} is of {:?}, which is over", lease.holder);
+            let late = lease.state == LeaseState::Starting && lease.deadline + self.allowance.slack < self.now;
+            holds!(!late, "account-8", "{lease:?} should be over");
+        }
+        Ok(())
+    }
+
     /// Judges that nothing is left of any title.
     pub fn titles_rest(&self, edge: &Edge) -> Verdict {
         let titles: &Titles = &self.truth.titles;
         holds!(titles.open.is_empty(), "play-13", "never answered, or never ended: {:?}", titles.open);
         let open: Vec<_> = titles.accounts.iter().flat_map(|account| &account.open).collect();
         holds!(open.is_empty(), "account-5", "connections that are granted and not closed: {open:?}");
-        let left = edge.pull().states().count();
-        let configured = edge.config().channels.len();
-        holds!(left == configured, "account-5", "{left} channels are left of {configured}");
+        let channels = edge.pull().tuned_channels().count();
+        holds!(channels == 0, "account-5", "{channels} channels of titles are left");
+        let room = edge.accounts();
+        let left = (room.allocations().count(), room.leases().count(), room.waiting(), room.timer_count());
+        holds!(left == (0, 0, 0, 0), "account-5", "allocations, leases, wishes and deadlines left: {left:?}");
+        for state in room.accounts() {
+            let left = (state.used, state.reserved, state.resting);
+            holds!(left == (0, 0, 0), "account-5", "used, reserved and resting of {:?}: {left:?}", state.account);
+        }
         Ok(())
     }
 }

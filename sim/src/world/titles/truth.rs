@@ -577,6 +577,8 @@ impl Truth {
                     titles.stage(now, *request, Stage::Finishing);
                 }
             }
+            // It is closed, whatever was due before the core hears of it.
+            Input::Closed { allocation } => titles.closed(now, *allocation),
             Input::Drain => titles.draining = true,
             _ => {}
         }
@@ -804,7 +806,6 @@ impl Truth {
                     row.stalled.get_or_insert(now);
                 }
             }
-            Input::Closed { allocation } => titles.closed(now, allocation),
             Input::Leave { viewer } => {
                 if let Some(request) = titles.viewers.remove(&viewer) {
                     titles.stage(now, request, Stage::Over);
