@@ -9,6 +9,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+#[cfg(test)]
+use crate::account::Strength;
 use crate::account::{Accounts, Holder, Told};
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
@@ -137,6 +139,15 @@ impl Edge {
                 self.playback.closed(cx, allocation);
             }
         }
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+    }
+
+    /// The strongest of those that want a feed became another one, as playbacks say it.
+    #[cfg(test)]
+    pub(crate) fn set_strength(&mut self, now: Time, feed: FeedId, strength: Option<Strength>, env: &mut dyn Env) {
+        let mut told = self.out.len();
+        let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
+        self.pull.set_strength(cx, feed, strength);
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
 

@@ -149,7 +149,7 @@ impl Accounts {
 
     /// An account that a wish can have at once: the pinned one, the one of its lease, the one that its player had last, or the one
     /// whose turn it is.
-    pub(super) fn find(&self, now: Time, holder: Holder, waiting: &Waiting) -> Option<AccountId> {
+    pub(super) fn find(&self, now: Time, holder: Holder, waiting: &Waiting, avoid: &[AccountId]) -> Option<AccountId> {
         let holding = self.holders.get(&holder)?;
         let pinned = match waiting.pin {
             Pin::None => None,
@@ -157,14 +157,14 @@ impl Accounts {
         };
         let leased = holding.lease.and_then(|lease| Some(self.leases.get(lease)?.account));
         let last = holding.viewing.and_then(|viewing| self.affinities.recall(now, &viewing));
-        let known = [pinned, leased, last].into_iter().flatten();
+        let known = [pinned, leased, last].into_iter().flatten().filter(|account| !avoid.contains(account));
         if let Some(account) = known.into_iter().find(|account| self.has(*account, holder, waiting)) {
             return Some(account);
         }
         if matches!(waiting.pin, Pin::Firm(_)) {
             return None;
         }
-        waiting.providers.iter().find_map(|provider| self.pools.pick(*provider, waiting.title, &waiting.avoid))
+        waiting.providers.iter().find_map(|provider| self.pools.pick(*provider, waiting.title, avoid))
     }
 
     /// An account that a wish can have by grace: one connection more than there may be.

@@ -70,7 +70,7 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
-    /// Accounts that failed it: no others will do.
+    /// Accounts that failed it already. What is wished for behind a failure is had at once or not at all.
     pub avoid: &'w [AccountId],
     /// What is to be had: an account that rests does so for other titles.
     pub title: TitleId,
@@ -314,7 +314,6 @@ impl Accounts {
         self.arrivals += 1;
         let mut waiting = Waiting {
             providers: wish.providers.into(),
-            avoid: wish.avoid.into(),
             pin: wish.pin,
             title: wish.title,
             strength: wish.strength,
@@ -325,9 +324,11 @@ impl Accounts {
             expects: None,
             armed: Time::NEVER,
         };
-        let granted = self.find(now, holder, &waiting).map(|account| self.granted(now, holder, &waiting, account));
+        let granted =
+            self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
         let acquired = granted.unwrap_or_else(|| {
             (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
+                _ if !wish.avoid.is_empty() => return Acquired::Exhausted,
                 Patience::None => return Acquired::Exhausted,
                 Patience::Meek(until) => (until, false, Grace::Hold),
                 Patience::Until(until, grace) => (until, true, grace),

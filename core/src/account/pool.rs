@@ -191,13 +191,13 @@ impl Pools {
 
     /// The account of a provider whose turn it is and that has a slot for this title.
     pub fn pick(&self, provider: ProviderId, title: TitleId, avoid: &[AccountId]) -> Option<AccountId> {
-        let may = |place: &u32| !avoid.contains(&AccountId(*place));
         let pool = self.pools.get(provider.0 as usize)?;
         pool.groups.iter().find_map(|group| {
             let first = (title, 0)..=(title, u32::MAX);
             let rests = group.resting.range(first).map(|(_, place)| *place);
-            let mut rests = rests.filter(|place| self.accounts[*place as usize].has(title, 0) && may(place));
-            let free = || group.free.range(group.next..).chain(&group.free).copied().find(may);
+            let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
+            let mut rests = rests.filter(|place| fresh(place) && self.accounts[*place as usize].has(title, 0));
+            let free = || group.free.range(group.next..).chain(&group.free).copied().find(fresh);
             rests.next().or_else(free).map(AccountId)
         })
     }

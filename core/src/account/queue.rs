@@ -11,7 +11,6 @@ use crate::time::Time;
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub providers: Vec<ProviderId>,
-    pub avoid: Vec<AccountId>,
     pub pin: Pin,
     pub title: TitleId,
     pub strength: Strength,
@@ -29,7 +28,7 @@ pub(super) struct Waiting {
 impl Waiting {
     /// Where the account's provider stands in the wish, if the account will do.
     pub fn index(&self, account: AccountId, provider: ProviderId) -> Option<u32> {
-        if matches!(self.pin, Pin::Firm(pin) if pin != account) || self.avoid.contains(&account) {
+        if matches!(self.pin, Pin::Firm(pin) if pin != account) {
             return None;
         }
         self.providers.iter().position(|own| *own == provider).map(|place| place as u32)

@@ -86,9 +86,9 @@ impl Stage {
             Holder::Probe(request) => request.0,
         };
         Wish {
-            avoid: &[],
             holder,
             providers: ONE,
+            avoid: &[],
             title: TitleId(title),
             viewing: None,
             strength: if matches!(holder, Holder::Probe(_)) { Strength::PROBE } else { NORMAL },

@@ -21,6 +21,8 @@ mod memory;
 mod probe;
 mod requests;
 #[cfg(test)]
+mod rules_tests;
+#[cfg(test)]
 mod stage;
 mod strategy;
 #[cfg(test)]

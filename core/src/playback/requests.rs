@@ -153,14 +153,7 @@ impl Playbacks {
         };
         match told {
             Told::Granted { grant, index, .. } => self.granted(cx, id, grant, index),
-            Told::Exhausted { .. } => {
-                if let Some(playback) = self.playbacks.get(id).filter(|playback| playback.holds.claim == Claim::Wished)
-                {
-                    self.cool_down(cx.now, playback.viewing.user);
-                    self.exhausted(cx, id);
-                    self.serve(cx, id);
-                }
-            }
+            Told::Exhausted { .. } => self.in_vain(cx, id),
             Told::GiveUp { why: Why::Preempted, .. } => {
                 self.keep_out(cx.now, id);
                 self.throw_out(cx, id, RefuseReason::Preempted, ViewerEnd::Preempted);

@@ -40,6 +40,8 @@ pub(super) struct Title {
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
     wished: Option<Where>,
+    /// Whether that is only wished for where it was had last, though it may leave.
+    stays: bool,
 }
 
 /// A request.
@@ -59,6 +61,14 @@ pub(super) struct Where {
     pub providers: Box<[ProviderId]>,
     /// Only there.
     pub account: Option<AccountId>,
+}
+
+/// Where a playback looks for an account while its last connection is being closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reach {
+    /// Where that is, as long as it can be had there.
+    Same,
+    Any,
 }
 
 /// A request that was told to be fetched.
@@ -291,7 +301,7 @@ impl Playbacks {
             } else {
                 match playback.holds.claim {
                     Claim::None | Claim::Open(_) => {
-                        if !self.wish(cx, id, place) {
+                        if !self.wish(cx, id, place, Reach::Same) {
                             self.exhausted(cx, id);
                         }
                     }
@@ -331,15 +341,18 @@ impl Playbacks {
     }
 
     /// Wishes for an account; whether there is one, or may be.
-    fn wish(&mut self, cx: &mut Context<'_>, id: PlaybackId, place: usize) -> bool {
+    fn wish(&mut self, cx: &mut Context<'_>, id: PlaybackId, place: usize, reach: Reach) -> bool {
         let Some(playback) = self.playbacks.get(id) else { return true };
         let Some(title) = &playback.title else { return true };
         let Viewing { user, item, .. } = playback.viewing;
         let traits = item.traits(&self.settings);
         let piece = &title.waiting[place];
+        // Its own slot is about to be free: it goes nowhere else while it can have that.
+        let stays = reach == Reach::Same && playback.holds.closing.is_some() && piece.tried.is_empty();
         let pin = match (piece.at.account, title.account, traits.account) {
             (Some(account), ..) => Pin::Firm(account),
-            (None, Some(account), Binding::Firm) if title.bound => Pin::Firm(account),
+            (None, Some(account), Binding::Firm) if title.bound || stays => Pin::Firm(account),
+            (None, Some(account), Binding::Loose) if stays => Pin::Firm(account),
             (None, Some(account), Binding::Firm | Binding::Loose) => Pin::Loose(account),
             _ => Pin::None,
         };
@@ -359,6 +372,7 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get_mut(id) else { return true };
         let Some(title) = &mut playback.title else { return true };
         title.wished = Some(title.waiting[place].at.clone());
+        title.stays = stays;
         match acquired {
             Acquired::Granted { grant, index } => playback.holds.claim = Claim::Granted(grant, index),
             Acquired::Waiting => {
@@ -373,7 +387,7 @@ impl Playbacks {
             }
             Acquired::Exhausted => {
                 title.wished = None;
-                return false;
+                return stays && self.wish(cx, id, place, Reach::Any);
             }
         }
         true
@@ -405,6 +419,20 @@ impl Playbacks {
                 never_opened(cx, grant);
             }
         }
+    }
+
+    /// A wish did not come true in its time.
+    pub(super) fn in_vain(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
+        let Some(playback) = self.playbacks.get_mut(id).filter(|own| own.holds.claim == Claim::Wished) else { return };
+        playback.holds.claim = Claim::None;
+        let (user, placed) = (playback.viewing.user, playback.holds.place.is_some());
+        let next = playback.title.as_ref().filter(|title| title.stays).and_then(|title| title.next(placed));
+        // Its own slot did not become free; another one may be.
+        if next.is_none_or(|place| !self.wish(cx, id, place, Reach::Any)) {
+            self.cool_down(cx.now, user);
+            self.exhausted(cx, id);
+        }
+        self.serve(cx, id);
     }
 
     /// No account is to be had for those that could be fetched now. That never leads to somebody else's place.

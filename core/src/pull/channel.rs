@@ -297,7 +297,9 @@ impl Turn<'_, '_> {
             let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
             self.fall(upstream.index, fallen);
         }
-        if was == Phase::Seeking && upstream.wrote {
+        if was == Phase::Seeking && loss == Loss::Preempted {
+            self.channel.round.after(now, upstream.index, Fallen::Taken);
+        } else if was == Phase::Seeking && upstream.wrote {
             // That a silent connection is gone is news: there may be an origin again.
             self.channel.round.next = now;
         }

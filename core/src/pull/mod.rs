@@ -6,6 +6,8 @@
 
 mod access;
 mod channel;
+#[cfg(test)]
+mod house;
 mod round;
 #[cfg(test)]
 mod rules_tests;
@@ -15,6 +17,8 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod tune;
+#[cfg(test)]
+mod tuned_tests;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

@@ -36,7 +36,7 @@ pub(super) enum Fallen {
     Silent,
     /// It was a success, and its connection is over.
     Broken,
-    /// Its connection had to be given up.
+    /// Its connection had to be given up: that says nothing of the others.
     Taken,
 }
 
@@ -79,6 +79,8 @@ impl Round {
     pub fn after(&mut self, now: Time, lost: usize, fallen: Fallen) {
         if fallen != Fallen::Short {
             self.again(lost);
+        }
+        if matches!(fallen, Fallen::Silent | Fallen::Broken) {
             (self.failed, self.pauses) = (0, 0);
         }
         self.spare = fallen == Fallen::Broken;
