@@ -112,6 +112,7 @@ impl World<'_> {
             }
             self.plan_event(self.now + first, Event::Provider { index });
         }
+        self.say_accounts();
         let users = self.truth.titles.users.len() as u32 - 1;
         let titles = self.titles.len() as u64;
         // In some runs all players are of one kind.
@@ -127,6 +128,16 @@ impl World<'_> {
                 self.device_step(index, first, Step::Begin);
             }
         }
+    }
+
+    fn say_accounts(&mut self) {
+        let accounts = self.truth.titles.accounts.iter().zip(0..);
+        let lines = accounts.map(|(row, number)| format!("account {number} of {:?}: {:?}", row.provider, row.settings));
+        let titles = self.titles.iter().zip(0..).map(|(row, number)| format!("title {number}: {row:?}"));
+        let users = self.truth.titles.users.iter().zip(self.truth.titles.first..);
+        let users = users.map(|(row, number)| format!("user {number}: {row:?}"));
+        let lines: Vec<String> = lines.chain(titles).chain(users).chain([format!("{:?}", self.truth.titles.settings)]).collect();
+        lines.iter().for_each(|line| self.say(format_args!("{line}")));
     }
 
     /// Inputs about titles that name what never was.

@@ -192,6 +192,12 @@ impl World<'_> {
         self.device_finished(request, None)
     }
 
+    /// The core gives a connection up. A response of which nothing was forwarded yet is tried another way, or refused.
+    pub(in super::super) fn drop_connection(&mut self, allocation: AllocationId) {
+        self.relays.retain(|_, relay| relay.allocation != Some(allocation) || relay.begun);
+        self.close_soon(allocation);
+    }
+
     /// A client goes away from a request, whatever has become of it.
     pub(in super::super) fn drop_request(&mut self, request: RequestId) -> Result<(), Broken> {
         if self.relays.contains_key(&request) {

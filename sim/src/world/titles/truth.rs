@@ -435,10 +435,18 @@ impl Titles {
     fn closed(&mut self, now: Time, id: AllocationId) {
         let Some(row) = self.allocations.get_mut(&id).filter(|row| row.closed.is_none()) else { return };
         row.closed = Some(now);
+        let request = row.request;
         let account = &mut self.accounts[row.account.0 as usize];
         account.open.remove(&id);
         account.closed = Some(now);
-        if let Some(request) = row.request
+        // Where there are no more than there may be, none is one more.
+        if account.open.len() <= account.settings.max_connections as usize {
+            let open = account.open.clone();
+            open.iter().for_each(|id| {
+                self.allocations.entry(*id).and_modify(|row| row.over = false);
+            });
+        }
+        if let Some(request) = request
             && let Some(request) = self.requests.get_mut(&request)
             && request.allocation == Some(id)
         {
@@ -486,13 +494,14 @@ impl Titles {
         }
     }
 
-    /// A playback stands as somebody with this place, for all that was told.
+    /// A playback stands as somebody with this place, for all that was told. What only sets up has none, and where none is free
+    /// it counts as soft.
     pub fn places(&self, id: PlaybackId, user: UserId) -> Vec<Place> {
         if let Some(place) = self.playbacks.get(&id).and_then(|row| row.place) {
             return vec![place];
         }
         let mut places = vec![Place::Normal];
-        let soft = self.limits(user).is_some_and(|limits| limits.soft_connections > 0);
+        let soft = self.limits(user).is_some_and(|limits| limits.max_connections > 0);
         places.extend(soft.then_some(Place::Soft));
         places.extend(self.has_instant_grace().then_some(Place::Grace));
         places
@@ -612,8 +621,16 @@ impl Truth {
             }
             Output::Cut { request, reason } => self.was_cut(now, request, reason),
             Output::Drop { allocation } => {
-                if let Some(row) = titles.allocations.get_mut(&allocation) {
-                    row.dropped.get_or_insert(now);
+                let Some(row) = titles.allocations.get_mut(&allocation) else { return };
+                row.dropped.get_or_insert(now);
+                // Of one of which nothing was forwarded another attempt is made, or it is refused.
+                if let Some(id) = row.request
+                    && titles.requests.get(&id).is_some_and(|row| row.stage == Stage::Fetching && row.forwarded.is_none())
+                {
+                    titles.stage(now, id, Stage::Waiting);
+                    if let Some(row) = titles.requests.get_mut(&id) {
+                        row.failed = true;
+                    }
                 }
             }
             Output::Open { source, channel, grant, .. } => {
@@ -770,7 +787,8 @@ impl Truth {
                 if row.stage != Stage::Finishing {
                     return;
                 }
-                let (playback, forwarded, account) = (row.playback, row.forwarded, row.account);
+                let confirmed = row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
+                let (playback, account) = (row.playback, row.account);
                 titles.stage(now, request, Stage::Over);
                 let Some(id) = playback else { return };
                 let others = titles.fetching(id).count() > 0;
@@ -782,7 +800,7 @@ impl Truth {
                 row.stirred = now;
                 let window = row.viewing.item.traits(&titles.settings).window;
                 if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
-                    row.kept = forwarded.and(account).map(|account| (account, now + window));
+                    row.kept = confirmed.and(account).map(|account| (account, now + window));
                 }
             }
             Input::Forwarded { request } => {
