@@ -497,7 +497,7 @@ impl<'t> World<'t> {
             Output::Playlist { .. } | Output::Note(_) => {}
             Output::Fetch { request, grant, .. } => return self.begin_relay(request, grant),
             Output::Cut { request, .. } => return self.cut_relay(request),
-            Output::Drop { allocation } => self.drop_connection(allocation),
+            Output::Drop { allocation } => return self.drop_connection(allocation),
         }
         Ok(())
     }

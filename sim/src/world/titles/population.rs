@@ -136,7 +136,8 @@ impl World<'_> {
         let titles = self.titles.iter().zip(0..).map(|(row, number)| format!("title {number}: {row:?}"));
         let users = self.truth.titles.users.iter().zip(self.truth.titles.first..);
         let users = users.map(|(row, number)| format!("user {number}: {row:?}"));
-        let lines: Vec<String> = lines.chain(titles).chain(users).chain([format!("{:?}", self.truth.titles.settings)]).collect();
+        let lines: Vec<String> =
+            lines.chain(titles).chain(users).chain([format!("{:?}", self.truth.titles.settings)]).collect();
         lines.iter().for_each(|line| self.say(format_args!("{line}")));
     }
 

@@ -193,9 +193,19 @@ impl World<'_> {
     }
 
     /// The core gives a connection up. A response of which nothing was forwarded yet is tried another way, or refused.
-    pub(in super::super) fn drop_connection(&mut self, allocation: AllocationId) {
-        self.relays.retain(|_, relay| relay.allocation != Some(allocation) || relay.begun);
+    pub(in super::super) fn drop_connection(&mut self, allocation: AllocationId) -> Result<(), Broken> {
+        let of_it = |(_, relay): &(&RequestId, &Relay)| relay.allocation == Some(allocation) && !relay.begun;
+        let request = self.relays.iter().find(of_it).map(|(request, _)| *request);
         self.close_soon(allocation);
+        match request {
+            // Some servers say that it failed, which is known already.
+            Some(request) if self.dice.random_bool(0.5) => self.relay_failed(request, Failure::Unreachable),
+            Some(request) => {
+                self.relays.remove(&request);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// A client goes away from a request, whatever has become of it.

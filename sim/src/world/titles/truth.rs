@@ -625,7 +625,10 @@ impl Truth {
                 row.dropped.get_or_insert(now);
                 // Of one of which nothing was forwarded another attempt is made, or it is refused.
                 if let Some(id) = row.request
-                    && titles.requests.get(&id).is_some_and(|row| row.stage == Stage::Fetching && row.forwarded.is_none())
+                    && titles
+                        .requests
+                        .get(&id)
+                        .is_some_and(|row| row.stage == Stage::Fetching && row.forwarded.is_none())
                 {
                     titles.stage(now, id, Stage::Waiting);
                     if let Some(row) = titles.requests.get_mut(&id) {
@@ -787,7 +790,8 @@ impl Truth {
                 if row.stage != Stage::Finishing {
                     return;
                 }
-                let confirmed = row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
+                let confirmed =
+                    row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
                 let (playback, account) = (row.playback, row.account);
                 titles.stage(now, request, Stage::Over);
                 let Some(id) = playback else { return };
