@@ -27,6 +27,7 @@ use holdfast_core::input::{
     AccountId, AllocationId, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Want,
 };
 use holdfast_core::playback::{Place, State};
+use holdfast_core::time::Time;
 
 use super::super::oracle::{Bench, Verdict, holds};
 use super::truth::{Request, Stage, Titles};
@@ -51,7 +52,7 @@ impl Bench<'_> {
         let titles = &self.truth.titles;
         match *output {
             Output::Fetch { request, playback, token, index, grant } => {
-                self.title_fetch(input, &Fetched { request, playback, token, index, grant })
+                self.title_fetch(&Fetched { request, playback, token, index, grant })
             }
             Output::Refuse { request, reason } => {
                 let row = &titles.requests[&request];
@@ -63,7 +64,7 @@ impl Bench<'_> {
                     holds!(false, "play-13", "{request:?} is cut and was never made");
                     return Ok(());
                 };
-                let fetched = matches!(row.stage, Stage::Fetching | Stage::Failing | Stage::Finishing);
+                let fetched = matches!(row.stage, Stage::Fetching | Stage::Failing | Stage::Finishing | Stage::Dropped);
                 holds!(fetched, "play-13", "{request:?} is cut as {reason:?} and is {:?}", row.stage);
                 self.title_cut(input, request, row, reason)
             }
@@ -105,7 +106,7 @@ impl Bench<'_> {
                     "account-1",
                     "{source} is opened at {provider:?} by {grant:?} of {own:?}"
                 );
-                self.granted(input, grant, Holder::Source(source))
+                self.granted(grant, Holder::Source(source), self.now)
             }
             Output::Close { source } => {
                 let there = titles.sources.get(&source).is_some_and(|row| !row.gone);
@@ -125,7 +126,7 @@ impl Bench<'_> {
         }
     }
 
-    fn title_fetch(&self, input: &Input, fetched: &Fetched) -> Verdict {
+    fn title_fetch(&self, fetched: &Fetched) -> Verdict {
         let titles = &self.truth.titles;
         let request = fetched.request;
         let Some(row) = titles.requests.get(&request) else {
@@ -193,11 +194,11 @@ impl Bench<'_> {
         holds!(own == Some(*provider), "account-1", "{request:?} is fetched at {provider:?} by {grant:?} of {own:?}");
         let named = ask.account.is_none_or(|account| account == grant.account || !titles.is_firm(row.viewing.item));
         holds!(named, "account-1", "{request:?} is of {:?} and fetched by {grant:?}", ask.account);
-        self.granted(input, grant, fetched.playback.map_or(Holder::Probe(request), Holder::Playback))
+        self.granted(grant, fetched.playback.map_or(Holder::Probe(request), Holder::Playback), row.since)
     }
 
     /// Judges a grant as such.
-    fn granted(&self, _input: &Input, grant: Grant, holder: Holder) -> Verdict {
+    fn granted(&self, grant: Grant, holder: Holder, since: Time) -> Verdict {
         let titles = &self.truth.titles;
         let account = &titles.accounts[grant.account.0 as usize];
         let settings = &account.settings;
@@ -294,7 +295,12 @@ impl Bench<'_> {
                     let viewing = titles.playbacks[playback].viewing;
                     (viewing.user, viewing.item) != (row.viewing.user, row.viewing.item)
                 });
-                foreign
+                // A player that begins anew leaves its addresses behind.
+                let anew = titles.playbacks.values().any(|other| {
+                    let same = (other.viewing.user, other.viewing.client, other.viewing.item);
+                    same == row.player() && other.token.is_some() && other.token != token
+                });
+                anew || foreign
                     || over.is_some_and(|at| self.now <= *at + titles.settings.ended_memory + early)
                     || self.may_be_over(row)
             }
@@ -337,7 +343,7 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn not_before_now(&self, at: holdfast_core::time::Time) -> bool {
+    fn not_before_now(&self, at: Time) -> bool {
         self.now + self.allowance.early >= at
     }
 
@@ -590,7 +596,7 @@ impl Bench<'_> {
     /// A part waits only for others of its playback.
     fn part_in_time(&self, id: RequestId, row: &Request) -> Verdict {
         let titles = &self.truth.titles;
-        if row.want() != Some(Want::Part) || row.stage != Stage::Waiting {
+        if row.latest.is_some() || row.stage != Stage::Waiting {
             return Ok(());
         }
         let same: Vec<&Request> = titles.requests.values().filter(|other| other.key == row.key).collect();

@@ -30,6 +30,8 @@ pub enum Stage {
     Finishing,
     /// Its client went away just now.
     HangingUp,
+    /// Its connection is given up now, before anything of it was forwarded.
+    Dropped,
     /// It watches a live stream.
     Seen(ViewerId),
     Over,
@@ -43,7 +45,7 @@ impl Stage {
 
     /// Whether it waits for an answer.
     pub fn waits(self) -> bool {
-        matches!(self, Stage::Waiting | Stage::Failing | Stage::HangingUp)
+        matches!(self, Stage::Waiting | Stage::Failing | Stage::HangingUp | Stage::Dropped)
     }
 }
 
@@ -198,6 +200,8 @@ pub struct Titles {
     pub waits: BTreeSet<(Time, RequestId)>,
     /// By when media has to have come, or the connection is given up.
     pub starts: BTreeSet<(Time, AllocationId)>,
+    /// Requests whose connections are given up now.
+    dropped: Vec<RequestId>,
     /// Whom an operator ends now.
     pub kicked: Option<(PlaybackId, Viewing)>,
     pub draining: bool,
@@ -241,6 +245,7 @@ impl Titles {
             refusals: BTreeMap::new(),
             waits: BTreeSet::new(),
             starts: BTreeSet::new(),
+            dropped: Vec::new(),
             kicked: None,
             draining: false,
             slack: Duration::ZERO,
@@ -376,8 +381,10 @@ impl Titles {
         }
         let latest = now + self.patience(&self.requests[&id]);
         if let Some(row) = self.requests.get_mut(&id) {
-            // A part waits for those before it, however long these take.
-            row.latest = Some(latest).filter(|_| row.want() != Some(Want::Part));
+            // A part waits for those before it, however long these take, and so does what goes on with a playback.
+            let in_line =
+                row.want() == Some(Want::Part) || row.want() == Some(Want::Setup) && !matches!(row.key, Key::New(_));
+            row.latest = Some(latest).filter(|_| !in_line);
             self.waits.extend(row.latest.map(|latest| (latest, id)));
         }
     }
@@ -401,12 +408,11 @@ impl Titles {
 
     fn asked(&mut self, now: Time, id: RequestId, viewing: Viewing, ask: Option<Ask>) {
         self.orders += 1;
-        let windowed = !self.traits(viewing.item).window.is_zero() && ask.is_some();
-        let key = match ask.as_ref().and_then(|ask| ask.token) {
-            Some(token) => Key::Token(token),
-            None if ask.as_ref().is_some_and(|ask| ask.want == Want::Setup) && windowed => Key::New(id),
-            None if ask.is_some() => Key::Player((viewing.user, viewing.client, viewing.item)),
-            None => Key::New(id),
+        let own_starts = self.traits(viewing.item).own_starts;
+        let key = match ask.as_ref().map(|ask| ask.token) {
+            Some(_) if !own_starts => Key::Player((viewing.user, viewing.client, viewing.item)),
+            Some(Some(token)) => Key::Token(token),
+            Some(None) | None => Key::New(id),
         };
         let row = Request {
             viewing,
@@ -569,8 +575,11 @@ impl Truth {
                 titles.asked(now, *request, *viewing, None);
             }
             Input::Hangup { request } => {
-                if titles.requests.get(request).is_some_and(|row| row.stage == Stage::Waiting) {
-                    titles.stage(now, *request, Stage::HangingUp);
+                let stage = titles.requests.get(request).map(|row| row.stage);
+                match stage {
+                    Some(Stage::Waiting) => titles.stage(now, *request, Stage::HangingUp),
+                    Some(Stage::Fetching) => titles.stage(now, *request, Stage::Finishing),
+                    _ => {}
                 }
             }
             Input::Failed { request, failure: _ } => {
@@ -630,7 +639,8 @@ impl Truth {
                         .get(&id)
                         .is_some_and(|row| row.stage == Stage::Fetching && row.forwarded.is_none())
                 {
-                    titles.stage(now, id, Stage::Waiting);
+                    titles.stage(now, id, Stage::Dropped);
+                    titles.dropped.push(id);
                     if let Some(row) = titles.requests.get_mut(&id) {
                         row.failed = true;
                     }
@@ -668,7 +678,7 @@ impl Truth {
         row.allocation = grant.map(|grant| grant.allocation);
         row.account = grant.map(|grant| grant.account);
         let viewing = row.viewing;
-        if let Some(token) = token {
+        if let (Some(token), false) = (token, matches!(row.key, Key::Player(_))) {
             row.key = Key::Token(token);
         }
         if let Some(playback) = playback {
@@ -769,6 +779,11 @@ impl Truth {
     /// What an input meant, now that the core has acted on it and on everything that was due before it.
     pub fn title_after(&mut self, now: Time, input: &Input) {
         self.title_input_done(now, input);
+        for id in std::mem::take(&mut self.titles.dropped) {
+            if self.titles.requests.get(&id).is_some_and(|row| row.stage == Stage::Dropped) {
+                self.titles.stage(now, id, Stage::Waiting);
+            }
+        }
         self.titles.tidy();
     }
 
@@ -776,7 +791,8 @@ impl Truth {
         let titles = &mut self.titles;
         match *input {
             Input::Hangup { request } => {
-                if titles.requests.get(&request).is_some_and(|row| row.stage == Stage::HangingUp) {
+                let gone = [Stage::HangingUp, Stage::Finishing, Stage::Dropped];
+                if titles.requests.get(&request).is_some_and(|row| gone.contains(&row.stage)) {
                     titles.stage(now, request, Stage::Over);
                 }
             }
