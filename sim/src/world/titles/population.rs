@@ -203,7 +203,7 @@ impl World<'_> {
                 continue;
             }
             let cooling = self.truth.titles.providers.iter().map(|provider| provider.cooling).max();
-            self.run(self.now + cooling.unwrap_or_default())?;
+            self.run(self.now + cooling.unwrap_or_default() + Duration::from_secs(1))?;
             let client = Client { address: IpAddr::from([10, 9, 9, 9]), agent: title as u64 };
             let index = self.add_device(tester, client, Kind::Film, TitleId(title as u64));
             self.devices[index].led = true;

@@ -194,6 +194,8 @@ pub struct Titles {
     pub blocks: BTreeMap<Player, (Time, Time)>,
     /// Who gave way, and when.
     pub preempted: BTreeMap<Player, Time>,
+    /// Who was made to give way.
+    yielded: BTreeSet<Holder>,
     /// What a player was last refused for.
     pub refusals: BTreeMap<Player, (RefuseReason, Time)>,
     /// By when who has to have an answer.
@@ -242,6 +244,7 @@ impl Titles {
             over: BTreeMap::new(),
             blocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
+            yielded: BTreeSet::new(),
             refusals: BTreeMap::new(),
             waits: BTreeSet::new(),
             starts: BTreeSet::new(),
@@ -704,8 +707,9 @@ impl Truth {
             titles.grant(now, grant, holder, Some(id));
             // Who has a lease that was confirmed keeps it for longer.
             let confirmed = playback.and_then(|id| titles.playbacks.get(&id)?.confirmed).is_some();
-            // One that only looks has none.
-            if !confirmed && playback.is_some() {
+            // What only looks or sets up has none.
+            let plays = titles.requests.get(&id).is_some_and(Request::counts);
+            if !confirmed && playback.is_some() && plays {
                 let latest = now + titles.settings.starting_deadline + titles.slack * 2;
                 titles.starts.insert((latest, grant.allocation));
             }
@@ -726,7 +730,10 @@ impl Truth {
             ViewerEnd::Kicked | ViewerEnd::Evicted => titles.for_good(now, playback),
             ViewerEnd::Preempted => {
                 titles.for_good(now, playback);
-                titles.preempted.insert(player, now);
+                // Or its grace is over.
+                if titles.yielded.contains(&Holder::Playback(playback)) {
+                    titles.preempted.insert(player, now);
+                }
             }
             _ => {}
         }
@@ -765,6 +772,7 @@ impl Truth {
             }
             Note::AccountPreempted { account, holder, .. } => {
                 titles.accounts[account.0 as usize].eased = Some(now);
+                titles.yielded.insert(holder);
                 if let Holder::Playback(id) = holder
                     && let Some(row) = titles.playbacks.get_mut(&id)
                 {
