@@ -205,7 +205,8 @@ impl Bench<'_> {
         let known = titles.allocations.contains_key(&grant.allocation);
         holds!(!known, "account-1", "{} is granted twice", grant.allocation);
         holds!(settings.enabled, "account-1", "{:?} is granted and may not be used", grant.account);
-        let expired = settings.until.is_some_and(|until| until + self.allowance.early <= self.now);
+        // It may have been granted before, and not used while its holder's last connection was being closed.
+        let expired = settings.until.is_some_and(|until| until + self.allowance.early <= since);
         holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
         let (limit, open) = (settings.max_connections as usize, account.open.len());
         let bears = limit + usize::from(settings.overlap && self.may_overlap());
@@ -222,7 +223,7 @@ impl Bench<'_> {
         let kept: Vec<_> =
             titles.kept(grant.account, early).filter(|playback| !own(playback) && !connected(playback)).collect();
         holds!(
-            limit == 0 || open + kept.len() < bears,
+            limit == 0 || open >= limit || open + kept.len() < bears,
             "account-7",
             "{:?} has {limit}, {open} are open, is kept for {kept:?}, and is granted to {holder:?}",
             grant.account
@@ -296,10 +297,7 @@ impl Bench<'_> {
                     (viewing.user, viewing.item) != (row.viewing.user, row.viewing.item)
                 });
                 // A player that begins anew leaves its addresses behind.
-                let anew = titles.playbacks.values().any(|other| {
-                    let same = (other.viewing.user, other.viewing.client, other.viewing.item);
-                    same == row.player() && other.token.is_some() && other.token != token
-                });
+                let anew = !titles.traits(row.viewing.item).own_starts && token.is_some();
                 anew || foreign
                     || over.is_some_and(|at| self.now <= *at + titles.settings.ended_memory + early)
                     || self.may_be_over(row)
@@ -320,7 +318,14 @@ impl Bench<'_> {
                         other.key == row.key && other.stage.waits() && other.want() == Some(Want::Part)
                     });
                 let many = row.want() == Some(Want::Part) && parts.count() > PARTS;
-                many || self.not_before_now(row.asked + titles.settings.permit_wait)
+                // All of one playback wait for one permit, and whoever only looks does not wait for one.
+                let same = titles.requests.values().any(|other| {
+                    other.key == row.key && self.not_before_now(other.asked + titles.settings.permit_wait)
+                });
+                let looks = row.want() == Some(Want::Look) && titles.settings.cleanup_capacity < 1000;
+                many || same
+                    || looks
+                    || self.not_before_now(row.asked + titles.settings.permit_wait)
                     || titles.open.len() > titles.settings.cleanup_capacity
             }
             RefuseReason::UserLimit => {
@@ -412,7 +417,13 @@ impl Bench<'_> {
             for allocation in &account.open {
                 let used_by = &titles.allocations[allocation];
                 closing |= !used_by.is_used();
-                if used_by.is_used() && used_by.granted < row.since && self.surely_weaker(used_by.holder, row) {
+                // What rests first comes too late.
+                let in_time = cooling < titles.settings.preemption_wait;
+                if in_time
+                    && used_by.is_used()
+                    && used_by.granted < row.since
+                    && self.surely_weaker(used_by.holder, row)
+                {
                     weaker = Some((number, *allocation));
                 }
             }

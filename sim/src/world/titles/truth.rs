@@ -18,6 +18,9 @@ use holdfast_core::time::Time;
 use super::super::playback::truth::Player;
 use super::super::truth::Truth;
 
+/// The longest that a connection takes to be closed.
+pub const CLOSING: Duration = Duration::from_millis(2_600);
+
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
@@ -341,7 +344,8 @@ impl Titles {
     pub fn patience(&self, request: &Request) -> Duration {
         let settings = &self.settings;
         let account = settings.grace.max(settings.preemption_wait);
-        let own = settings.permit_wait + settings.grace + account + self.slack * 4;
+        // Its own last connection is closed first, and that may take its time.
+        let own = settings.permit_wait + settings.grace + account + self.slack * 4 + CLOSING;
         match request.ask {
             Some(_) => own,
             None => {
@@ -768,15 +772,23 @@ impl Truth {
                 if matches!(reason, ViewerEnd::Kicked | ViewerEnd::Evicted | ViewerEnd::Preempted) {
                     titles.for_good(now, playback);
                 }
+                if reason == ViewerEnd::Preempted
+                    && titles.yielded.contains(&Holder::Playback(playback))
+                    && let Some(row) = titles.playbacks.get(&playback)
+                {
+                    let player = (row.viewing.user, row.viewing.client, row.viewing.item);
+                    titles.preempted.insert(player, now);
+                }
                 titles.playback_over(now, playback, reason);
             }
             Note::AccountPreempted { account, holder, .. } => {
                 titles.accounts[account.0 as usize].eased = Some(now);
-                titles.yielded.insert(holder);
                 if let Holder::Playback(id) = holder
                     && let Some(row) = titles.playbacks.get_mut(&id)
                 {
                     row.kept = None;
+                    // Nobody was watching what never sent anything.
+                    titles.yielded.extend(row.confirmed.map(|_| holder));
                 }
             }
             Note::SourceLost { source, .. } => self.source_over(now, source, false),
