@@ -250,7 +250,7 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
             if let Some(heard) = Heard::of(output) {
                 playback.heard(cx, heard);
             }
-        } else if !playback.permit(cx) {
+        } else if !playback.proceed(cx) && !playback.permit(cx) {
             break;
         }
     }

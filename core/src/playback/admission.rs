@@ -9,7 +9,7 @@ use super::activation::{Activation, Parting, Released};
 use super::title::Title;
 use super::{Place, Playback, Playbacks, Player, State, player, refuse};
 use crate::account::{Holder, Strength};
-use crate::input::{Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
+use crate::input::{FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -171,8 +171,11 @@ impl Playbacks {
         self.set_place(cx, id, place);
         self.transition(id, State::Prepared);
         let Some(playback) = self.playbacks.get(id) else { return };
-        self.admitted.extend(playback.request.map(|request| (request, playback.viewing.item)));
-        self.serve(cx, id);
+        match playback.request {
+            Some(request) => self.admitted.push_back((request, playback.viewing.item)),
+            // Whoever was ended for it has to be heard of first by those whose accounts that frees.
+            None => self.ready.push_back(id),
+        }
     }
 
     /// There is none.
@@ -302,7 +305,7 @@ impl Playbacks {
     }
 
     /// Somebody does not watch a feed any more.
-    fn weaken(&mut self, feed: crate::input::FeedId, user: UserId, place: Place, id: PlaybackId) {
+    fn weaken(&mut self, feed: FeedId, user: UserId, place: Place, id: PlaybackId) {
         let strength = self.strength(user, Some(place));
         if let Some(own) = self.strengths.get_mut(&feed) {
             own.remove(&(strength, id));

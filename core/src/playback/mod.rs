@@ -8,7 +8,8 @@
 //! | `item` | what follows from what is played? |
 //! | `admission` | who gets a place, and who the next one? |
 //! | `strategy` | what when all places are used? |
-//! | `title` | which request of a playback is fetched next, and with which account? |
+//! | `title` | which request of a playback is fetched next? |
+//! | `wish` | with which account, and what when there is none? |
 //! | `requests` | what became of it? |
 //! | `probe` | what of one that only looks? |
 //! | `activation` | what does a playback hold, and how does it give that back? |
@@ -23,6 +24,8 @@ mod requests;
 #[cfg(test)]
 mod rules_tests;
 #[cfg(test)]
+mod seek_tests;
+#[cfg(test)]
 mod stage;
 mod strategy;
 #[cfg(test)]
@@ -30,7 +33,12 @@ mod tests;
 mod title;
 #[cfg(test)]
 mod title_tests;
+#[cfg(test)]
+mod tuned_tests;
 mod user;
+#[cfg(test)]
+mod window_tests;
+mod wish;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -93,6 +101,8 @@ pub struct Playbacks {
     ended: Memory<Token, ()>,
     /// Who was let in and has to be connected with what it wants to see.
     admitted: VecDeque<(RequestId, Item)>,
+    /// Who was let in and has a title fetched.
+    ready: VecDeque<PlaybackId>,
     /// Requests that were answered while others still work on them.
     abandoned: VecDeque<RequestId>,
     arrivals: u64,
@@ -246,6 +256,7 @@ impl Playbacks {
             preempted: Memory::new(MEMORY),
             ended: Memory::new(MEMORY),
             admitted: VecDeque::new(),
+            ready: VecDeque::new(),
             abandoned: VecDeque::new(),
             arrivals: 0,
             closes: 0,
@@ -312,6 +323,13 @@ impl Playbacks {
     /// What was let in and is to be connected with what it wants to see.
     pub(crate) fn next_admitted(&mut self) -> Option<(RequestId, Item)> {
         self.admitted.pop_front()
+    }
+
+    /// Goes on with titles that were let in, when all that happened was heard; whether there was one.
+    pub(crate) fn proceed(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(id) = self.ready.pop_front() else { return false };
+        self.serve(cx, id);
+        true
     }
 
     /// A request that was answered here while others may still work on it.

@@ -4,7 +4,7 @@ use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
 use crate::account::{Holder, Told, Why};
-use crate::input::{Failure, Note, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
+use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
 impl Playbacks {
@@ -81,7 +81,7 @@ impl Playbacks {
             playback.last = ViewerEnd::Failed;
             self.requests.remove(&request);
         }
-        cx.out.push_back(crate::input::Output::Note(Note::AccountFailed { account: grant.account, failure }));
+        cx.out.push_back(Output::Note(Note::AccountFailed { account: grant.account, failure }));
         cx.accounts.failed(cx.now, cx.out, grant.allocation);
         self.give_up(cx, id);
         if !again {
@@ -168,6 +168,7 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get(id) else { return };
         let Some(title) = &playback.title else { return };
         let silent = title.running.first().filter(|running| !running.forwarded && running.piece.want != Want::Setup);
+        let silent = silent.filter(|running| !running.piece.is_local());
         if let Some(request) = silent.map(|running| running.piece.request) {
             self.fail(cx, id, request, Failure::TimedOut);
         }

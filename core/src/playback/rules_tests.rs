@@ -26,6 +26,18 @@ fn v2_a_users_own_limit_is_told_before_the_providers() {
 }
 
 #[test]
+fn nothing_that_is_asked_of_nobody_is_a_panic() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[]));
+    let start = stage.playlist(0, hls(1), A);
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    stage.kick(stage.playback(segment), 0);
+    for want in [Want::Setup, Want::Look, Want::Rest, Want::Part] {
+        let nobody = stage.child(9, hls(1), start, want);
+        assert_eq!(stage.refused(nobody), Some(RefuseReason::NotFound));
+    }
+}
+
+#[test]
 fn titles_and_feeds_of_a_user_share_its_places() {
     let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
     let film = stage.rest(0, vod(1), A);
@@ -202,6 +214,17 @@ fn a_stronger_user_takes_the_account_and_the_weaker_may_not_come_back_at_once() 
     stage.run(100);
     let back = stage.rest(0, vod(1), A);
     assert!(stage.is_fetched(back));
+}
+
+/// Invariant 7, where the weaker one does not close in time: a slot is never used twice.
+#[test]
+fn a_stronger_one_waits_no_longer_than_it_may_for_a_weaker_one_to_close() {
+    let mut stage = Stage::new([strong(0), strong(-1)], [provider(&[1])], with(&[]));
+    stage.closing = 10_000;
+    stage.rest(0, vod(1), A);
+    let stronger = stage.rest(1, vod(2), A);
+    stage.run(3000);
+    assert_eq!((stage.refused(stronger), stage.at(stronger)), (Some(RefuseReason::ProviderLimit), 1500));
 }
 
 #[test]

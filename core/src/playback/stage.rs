@@ -12,8 +12,8 @@ use crate::config::{Account, Config, Endpoint, Playback, Provider, Strategy, Use
 use crate::edge::Edge;
 use crate::input::{
     AccountId, AllocationId, Ask, Client, EndpointId, Env, Evidence, Failure, FeedId, Grant, Input, Note, Output,
-    PlaybackId, ProviderId, RefuseReason, RequestId, SessionId, TitleId, Token, UserId, ViewerEnd, ViewerId, Viewing,
-    Want,
+    PlaybackId, ProviderId, RefuseReason, RequestId, SessionId, SourceId, TitleId, Token, UserId, ViewerEnd, ViewerId,
+    Viewing, Want, Writer,
 };
 use crate::time::Time;
 
@@ -81,6 +81,8 @@ pub(super) struct Stage {
     wants: BTreeMap<RequestId, Want>,
     grants: BTreeMap<RequestId, Grant>,
     connections: BTreeMap<AllocationId, Connection>,
+    /// Sources that are open, in order.
+    pub sources: BTreeMap<SourceId, Grant>,
     /// What an account's provider does; good where nothing stands.
     pub origins: BTreeMap<AccountId, Origin>,
     /// How long a provider takes to close a connection.
@@ -141,6 +143,7 @@ impl Stage {
             wants: BTreeMap::new(),
             grants: BTreeMap::new(),
             connections: BTreeMap::new(),
+            sources: BTreeMap::new(),
             origins: BTreeMap::new(),
             closing: 0,
             peak: 0,
@@ -188,6 +191,16 @@ impl Stage {
                 if self.closing == 0 {
                     self.connections.remove(&allocation);
                     inputs.push(Input::Closed { allocation });
+                }
+            }
+            Output::Open { source, grant: Some(grant), .. } => {
+                self.sources.insert(source, grant);
+                let connection = Connection { account: grant.account, playback: None, closes: None };
+                self.connections.insert(grant.allocation, connection);
+            }
+            Output::Close { source } => {
+                if let Some(Grant { allocation, .. }) = self.sources.remove(&source) {
+                    self.output(Output::Drop { allocation }, inputs);
                 }
             }
             Output::Refuse { request, reason } => {
@@ -289,6 +302,38 @@ impl Stage {
         self.edge.feed_of(EndpointId(endpoint), 0).expect("an endpoint")
     }
 
+    /// The feed of a title of the first provider's, about to be watched.
+    pub fn tune(&mut self, title: u64) -> FeedId {
+        let title = TitleId(title);
+        self.input(Input::Tune { title, providers: vec![ProviderId(0)] });
+        let channel = self.edge.pull().tuned(title).expect("a channel");
+        self.edge.pull().feed_of(channel).expect("its feed")
+    }
+
+    /// A user wants a feed.
+    pub fn watch(&mut self, user: u32, feed: FeedId, address: u8) -> RequestId {
+        let request = self.next();
+        let viewing = Self::viewing(user, Item::LiveTs(feed), address);
+        self.input(Input::Play { request, viewing });
+        request
+    }
+
+    /// Media comes from the source that was opened last.
+    pub fn media(&mut self, feed: FeedId) {
+        let source = *self.sources.keys().next_back().expect("a source");
+        let data = bytes::Bytes::from_static(&[0x47; 188]);
+        self.input(Input::Opened { source });
+        self.input(Input::Media { feed, from: Writer::Source(source), data, random_access: Some(0) });
+    }
+
+    /// The viewer of a request that was let in.
+    pub fn viewer(&self, request: RequestId) -> ViewerId {
+        match self.fate(request) {
+            Some(Fate::Joined(viewer)) => viewer,
+            other => panic!("{request:?}: {other:?}"),
+        }
+    }
+
     pub fn viewing(user: u32, item: Item, address: u8) -> Viewing {
         let client = Client { address: IpAddr::from([10, 0, 0, address]), agent: 0 };
         Viewing { user: UserId(user), item, client }
@@ -347,10 +392,7 @@ impl Stage {
     }
 
     pub fn play(&mut self, user: u32, endpoint: u32, address: u8) -> RequestId {
-        let request = self.next();
-        let viewing = Self::viewing(user, Item::LiveTs(self.feed(endpoint)), address);
-        self.input(Input::Play { request, viewing });
-        request
+        self.watch(user, self.feed(endpoint), address)
     }
 
     pub fn finish(&mut self, request: RequestId, reason: ViewerEnd) {

@@ -1,4 +1,4 @@
-//! Which request of a title's playback is fetched next, and with which account (spec: playback §3.1, §5).
+//! Which request of a title's playback is fetched next (spec: playback §3.1, §5).
 //!
 //! One connection to a provider at a time: a request for all that is left takes the place of whatever there is, a part waits for
 //! the parts before it. The next connection is wished for at once and opened when the last one is closed, so that nobody takes
@@ -9,14 +9,13 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::activation::{Claim, never_opened};
+use super::activation::Claim;
 use super::admission::Cost;
-use super::{Binding, Playbacks, State, player};
-use crate::account::{Acquired, Grace, Holder, Patience, Pin, Wish};
-use crate::config::Strategy;
+use super::wish::Reach;
+use super::{Playbacks, State, player};
+use crate::account::Holder;
 use crate::input::{
-    AccountId, Ask, Grant, Output, PlaybackId, ProviderId, RefuseReason, RequestId, TitleId, Token, UserId, ViewerEnd,
-    Viewing, Want,
+    AccountId, Ask, Grant, Output, PlaybackId, ProviderId, RefuseReason, RequestId, Token, ViewerEnd, Viewing, Want,
 };
 use crate::publish::Context;
 use crate::time::Time;
@@ -39,9 +38,11 @@ pub(super) struct Title {
     /// Whether media came through from there.
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
-    wished: Option<Where>,
+    pub wished: Option<Where>,
     /// Whether that is only wished for where it was had last, though it may leave.
-    stays: bool,
+    pub stays: bool,
+    /// Whether it waits for that by grace.
+    pub graced: bool,
 }
 
 /// A request.
@@ -61,14 +62,6 @@ pub(super) struct Where {
     pub providers: Box<[ProviderId]>,
     /// Only there.
     pub account: Option<AccountId>,
-}
-
-/// Where a playback looks for an account while its last connection is being closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
-    /// Where that is, as long as it can be had there.
-    Same,
-    Any,
 }
 
 /// A request that was told to be fetched.
@@ -108,7 +101,7 @@ impl Title {
     }
 
     /// The place of the first one that may be fetched.
-    fn next(&self, placed: bool) -> Option<usize> {
+    pub fn next(&self, placed: bool) -> Option<usize> {
         self.waiting.iter().position(|piece| placed || piece.cost() == Cost::Nothing)
     }
 }
@@ -124,7 +117,8 @@ impl Playbacks {
         if viewing.item.title().is_none() {
             return super::refuse(cx, request, RefuseReason::NotFound);
         }
-        if ask.token.is_some_and(|token| self.ended.recall(cx.now, &token).is_some()) && !self.draining {
+        let known = self.users.get(viewing.user.0 as usize).is_some() && !self.draining;
+        if known && ask.token.is_some_and(|token| self.ended.recall(cx.now, &token).is_some()) {
             return self.deny(cx, request, &viewing, RefuseReason::PlaybackOver);
         }
         if !self.may(cx, request, &viewing) {
@@ -338,121 +332,6 @@ impl Playbacks {
             cx.out.push_back(Output::Cut { request, reason: ViewerEnd::Superseded });
         }
         cx.out.push_back(Output::Fetch { request, playback: Some(id), token, index, grant });
-    }
-
-    /// Wishes for an account; whether there is one, or may be.
-    fn wish(&mut self, cx: &mut Context<'_>, id: PlaybackId, place: usize, reach: Reach) -> bool {
-        let Some(playback) = self.playbacks.get(id) else { return true };
-        let Some(title) = &playback.title else { return true };
-        let Viewing { user, item, .. } = playback.viewing;
-        let traits = item.traits(&self.settings);
-        let piece = &title.waiting[place];
-        // Its own slot is about to be free: it goes nowhere else while it can have that.
-        let stays = reach == Reach::Same && playback.holds.closing.is_some() && piece.tried.is_empty();
-        let pin = match (piece.at.account, title.account, traits.account) {
-            (Some(account), ..) => Pin::Firm(account),
-            (None, Some(account), Binding::Firm) if title.bound || stays => Pin::Firm(account),
-            (None, Some(account), Binding::Loose) if stays => Pin::Firm(account),
-            (None, Some(account), Binding::Firm | Binding::Loose) => Pin::Loose(account),
-            _ => Pin::None,
-        };
-        let patience = self.patience(cx.now, user);
-        let wish = Wish {
-            holder: Holder::Playback(id),
-            providers: &piece.at.providers,
-            avoid: &piece.tried,
-            title: item.title().unwrap_or(TitleId(0)),
-            viewing: Some(playback.viewing),
-            strength: self.strength(user, playback.holds.place),
-            pin,
-            window: traits.window,
-            patience,
-        };
-        let acquired = cx.accounts.acquire(cx.now, cx.out, wish);
-        let Some(playback) = self.playbacks.get_mut(id) else { return true };
-        let Some(title) = &mut playback.title else { return true };
-        title.wished = Some(title.waiting[place].at.clone());
-        title.stays = stays;
-        match acquired {
-            Acquired::Granted { grant, index } => playback.holds.claim = Claim::Granted(grant, index),
-            Acquired::Waiting => {
-                playback.holds.claim = Claim::Wished;
-                if playback.state == State::Prepared {
-                    let until = match patience {
-                        Patience::Until(until, _) | Patience::Meek(until) => until,
-                        Patience::None => cx.now,
-                    };
-                    self.transition(id, State::PendingProvider(until));
-                }
-            }
-            Acquired::Exhausted => {
-                title.wished = None;
-                return stays && self.wish(cx, id, place, Reach::Any);
-            }
-        }
-        true
-    }
-
-    /// How long somebody waits for an account: as long as the configured grace lasts; without one, only for what gives way or is
-    /// being closed anyway.
-    fn patience(&self, now: Time, user: UserId) -> Patience {
-        let grace = self.settings.strategies.iter().find_map(|strategy| match strategy {
-            Strategy::GraceHold => Some(Grace::Hold),
-            Strategy::GraceInstant => Some(Grace::Instant),
-            _ => None,
-        });
-        match grace.filter(|_| self.is_gracious(now, user)) {
-            Some(grace) => Patience::Until(now + self.settings.grace, grace),
-            None => Patience::Until(now, Grace::Hold),
-        }
-    }
-
-    /// A wish came true.
-    pub(super) fn granted(&mut self, cx: &mut Context<'_>, id: PlaybackId, grant: Grant, index: u32) {
-        match self.playbacks.get_mut(id).filter(|playback| playback.holds.claim == Claim::Wished) {
-            Some(playback) => {
-                playback.holds.claim = Claim::Granted(grant, index);
-                self.serve(cx, id);
-            }
-            None => {
-                self.stale += 1;
-                never_opened(cx, grant);
-            }
-        }
-    }
-
-    /// A wish did not come true in its time.
-    pub(super) fn in_vain(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
-        let Some(playback) = self.playbacks.get_mut(id).filter(|own| own.holds.claim == Claim::Wished) else { return };
-        playback.holds.claim = Claim::None;
-        let (user, placed) = (playback.viewing.user, playback.holds.place.is_some());
-        let next = playback.title.as_ref().filter(|title| title.stays).and_then(|title| title.next(placed));
-        // Its own slot did not become free; another one may be.
-        if next.is_none_or(|place| !self.wish(cx, id, place, Reach::Any)) {
-            self.cool_down(cx.now, user);
-            self.exhausted(cx, id);
-        }
-        self.serve(cx, id);
-    }
-
-    /// No account is to be had for those that could be fetched now. That never leads to somebody else's place.
-    pub(super) fn exhausted(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
-        let Some(playback) = self.playbacks.get_mut(id) else { return };
-        playback.holds.claim = Claim::None;
-        playback.last = ViewerEnd::Failed;
-        let placed = playback.holds.place.is_some();
-        if matches!(playback.state, State::PendingProvider(_)) {
-            self.transition(id, State::Prepared);
-        }
-        while let Some(title) = self.playbacks.get_mut(id).and_then(|playback| playback.title.as_mut())
-            && let Some(place) = title.next(placed)
-        {
-            title.wished = None;
-            // One that was asked for and failed is not refused for want of an account.
-            let failed = !title.waiting[place].tried.is_empty();
-            let reason = if failed { RefuseReason::ProviderFailed } else { RefuseReason::ProviderLimit };
-            self.answer(cx, id, place, reason);
-        }
     }
 
     /// Refuses one that waits.
