@@ -7,15 +7,9 @@
 mod affinity;
 mod allocation;
 mod lease;
-#[cfg(test)]
-mod lease_tests;
 mod pool;
 mod preempt;
-#[cfg(test)]
-mod preempt_tests;
 mod queue;
-#[cfg(test)]
-mod random_tests;
 #[cfg(test)]
 mod stage;
 #[cfg(test)]

@@ -196,9 +196,7 @@ impl Pools {
             let first = (title, 0)..=(title, u32::MAX);
             let rests = group.resting.range(first).map(|(_, place)| *place);
             let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
-            let mut rests = rests.filter(|place| {
-                fresh(place) && self.accounts[*place as usize].serves && self.accounts[*place as usize].has(title, 0)
-            });
+            let mut rests = rests.filter(|place| fresh(place) && self.accounts[*place as usize].has(title, 0));
             let free = || group.free.range(group.next..).chain(&group.free).copied().find(fresh);
             rests.next().or_else(free).map(AccountId)
         })
@@ -238,12 +236,12 @@ impl Pools {
 
     /// Slots that have rested by `now` are for everybody.
     pub fn rested(&mut self, id: AccountId, now: Time) {
-        // Not in the order of their times: what was kept for somebody rests for what is left of its time.
-        let due = |account: &mut Account| {
-            let place = account.resting.iter().position(|(until, _)| *until <= now)?;
-            account.resting.remove(place)
-        };
-        while let Some(Some((_, title))) = self.change(id, due) {
+        while let Some((_, title)) = self.get(id).and_then(|account| account.resting.front().copied())
+            && let Some(true) = self.change(id, |account| {
+                let due = account.resting.front().is_some_and(|(until, _)| *until <= now);
+                due && account.resting.pop_front().is_some()
+            })
+        {
             self.unrest(id, title);
         }
     }
