@@ -282,16 +282,16 @@ impl Accounts {
     pub(super) fn give_up(&mut self, now: Time, holder: Holder, why: Why) {
         self.withdraw(holder);
         if let Some(live) = self.holders.get(&holder).and_then(|holding| holding.live) {
-            self.release(now, live);
+            self.let_go(now, live);
         }
         self.end_lease(holder, Ending::Failed);
         self.told.push_back(Told::GiveUp { holder, why });
         self.refresh(now, holder);
     }
 
-    /// What follows for the tables from what became of a holder; where it keeps a slot no longer.
-    pub(super) fn refresh(&mut self, now: Time, holder: Holder) -> Option<AccountId> {
-        let holding = self.holders.get(&holder)?;
+    /// What follows for the tables from what became of a holder.
+    pub(super) fn refresh(&mut self, now: Time, holder: Holder) {
+        let Some(holding) = self.holders.get(&holder) else { return };
         let lease = holding.lease.and_then(|lease| self.leases.get(lease)).filter(|lease| lease.reserves());
         let kept = lease.map(|lease| lease.account);
         let connected = |account: AccountId| {
@@ -302,13 +302,12 @@ impl Accounts {
         let live = holding.live.and_then(|live| self.allocations.get(live)).map(|row| row.account);
         let (was, closed, title) = (holding.reserves, holding.closed, holding.title);
         self.rank(holder, live.or(kept));
-        let holding = self.holders.get_mut(&holder)?;
+        let Some(holding) = self.holders.get_mut(&holder) else { return };
         holding.reserves = reserves;
-        let mut freed = None;
         if was != reserves {
             if let Some(id) = was {
                 self.pools.change(id, |account| account.reserved -= 1);
-                freed = Some(id);
+                self.freed.push(id);
                 // What was kept need not rest; now it has to, if that is not over.
                 let cooling = self.pools.get(id).filter(|row| row.limit > 0).map_or(Duration::ZERO, |row| row.cooling);
                 let until = closed.filter(|(account, _)| *account == id).map(|(_, at)| at + cooling);
@@ -322,15 +321,13 @@ impl Accounts {
             }
         }
         self.sweep(holder);
-        freed
     }
 
     /// As [`Accounts::refresh`], and what was kept goes to whoever waits for it.
     pub(super) fn refreshed(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder) {
         let account = self.holders.get(&holder).and_then(|holding| Some(holding.ranked.as_ref()?.account));
-        if let Some(freed) = self.refresh(now, holder) {
-            self.serve(now, freed);
-        }
+        self.refresh(now, holder);
+        self.serve_freed(now);
         if let Some(account) = account {
             self.review_at(now, out, account);
         }
@@ -351,7 +348,7 @@ impl Accounts {
     /// Sets the timer of the slots that rest.
     pub(super) fn rearm(&mut self, id: AccountId) {
         let Some(account) = self.pools.get(id) else { return };
-        let at = account.resting.iter().map(|(until, _)| *until).min().unwrap_or(Time::NEVER);
+        let at = account.resting.front().map_or(Time::NEVER, |(until, _)| *until);
         let mut armed = account.rest_armed;
         if armed != at {
             self.timers.set(Wake::Rest(id), &mut armed, at);

@@ -16,6 +16,7 @@ mod stage;
 mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use affinity::Affinities;
@@ -215,6 +216,8 @@ pub struct Accounts {
     victims: Victims,
     /// Connections that are being closed and whose slots nobody counts on.
     coming: BTreeSet<(AccountId, AllocationId)>,
+    /// Accounts where a slot is kept no longer, to be looked at when all that happened is done.
+    freed: Vec<AccountId>,
     affinities: Affinities,
     timers: Timers<Wake>,
     told: VecDeque<Told>,
@@ -238,6 +241,7 @@ impl Accounts {
             arrivals: 0,
             victims: Victims::default(),
             coming: BTreeSet::new(),
+            freed: Vec::new(),
             affinities: Affinities::default(),
             timers: Timers::default(),
             told: VecDeque::new(),
@@ -306,7 +310,7 @@ impl Accounts {
             return Acquired::Exhausted;
         }
         if let Some(live) = self.holders.get(&holder).and_then(|holding| holding.live) {
-            self.release(now, live);
+            self.let_go(now, live);
         }
         let holding = self.holders.entry(holder).or_insert_with(|| Holding::new(now));
         holding.strength = Some(wish.strength);
@@ -336,6 +340,7 @@ impl Accounts {
             self.wait(now, out, holder, waiting)
         });
         self.refresh(now, holder);
+        self.serve_freed(now);
         acquired
     }
 
@@ -395,7 +400,13 @@ impl Accounts {
     }
 
     /// The holder needs the connection no more: it keeps its slot until it is closed.
+    #[allow(dead_code, reason = "playbacks of titles are to come")]
     pub(crate) fn release(&mut self, now: Time, allocation: AllocationId) {
+        self.let_go(now, allocation);
+        self.serve_freed(now);
+    }
+
+    fn let_go(&mut self, now: Time, allocation: AllocationId) {
         let Some(row) = self.allocations.get_mut(allocation) else {
             self.stale += 1;
             return;
@@ -427,7 +438,7 @@ impl Accounts {
         };
         let (holder, account, binding) = (row.holder, row.account, row.binding);
         self.pools.change(account, |account| account.counts.failed += 1);
-        self.release(now, allocation);
+        self.let_go(now, allocation);
         if binding.is_some_and(|binding| self.is_current(binding)) {
             self.end_lease(holder, Ending::Failed);
             self.refreshed(now, out, holder);
@@ -475,6 +486,7 @@ impl Accounts {
             self.review(now, out, deprived);
         }
         self.sweep(holder);
+        self.serve_freed(now);
     }
 
     /// Media came through to a client.
@@ -500,6 +512,7 @@ impl Accounts {
             self.confirm_lease(now, holder, allocation);
         }
         self.refresh(now, holder);
+        self.serve_freed(now);
     }
 
     fn confirm_lease(&mut self, now: Time, holder: Holder, allocation: AllocationId) {
@@ -522,7 +535,7 @@ impl Accounts {
     pub(crate) fn rest(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder) {
         let Some(holding) = self.holders.get(&holder) else { return };
         if let Some(live) = holding.live {
-            self.release(now, live);
+            self.let_go(now, live);
         }
         let Some(id) = self.holders.get(&holder).and_then(|holding| holding.lease) else { return };
         let Some(lease) = self.leases.get_mut(id) else { return };
@@ -538,7 +551,7 @@ impl Accounts {
         self.withdraw(holder);
         let Some(holding) = self.holders.get(&holder) else { return };
         if let Some(live) = holding.live {
-            self.release(now, live);
+            self.let_go(now, live);
         }
         self.end_lease(holder, Ending::Failed);
         self.refreshed(now, out, holder);
@@ -615,6 +628,7 @@ impl Accounts {
                 }
             }
         }
+        self.serve_freed(now);
     }
 }
 

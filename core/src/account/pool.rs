@@ -41,7 +41,7 @@ pub(super) struct Account {
     pub reserved: u32,
     /// The connection that is one more than there may be, and until when.
     pub graced: Option<(AllocationId, Time)>,
-    /// Slots that rest, and for which title they need not.
+    /// Slots that rest, until when, and for which title they need not; the first to be over first.
     pub resting: VecDeque<(Time, TitleId)>,
     pub grace_armed: Time,
     pub rest_armed: Time,
@@ -66,7 +66,7 @@ impl Account {
 
     /// Whether it bears one connection more now.
     pub fn bears(&self) -> bool {
-        self.serves && self.overlap && self.limit > 0 && self.graced.is_none() && self.used <= self.limit
+        self.serves && self.overlap && self.limit > 0 && self.graced.is_none() && self.taken() <= self.limit
     }
 
     fn rests_for(&self, title: TitleId) -> bool {
@@ -227,7 +227,10 @@ impl Pools {
 
     /// A slot rests for all but this title.
     pub fn rest(&mut self, id: AccountId, title: TitleId, until: Time) {
-        self.change(id, |account| account.resting.push_back((until, title)));
+        self.change(id, |account| {
+            let place = account.resting.partition_point(|(own, _)| *own <= until);
+            account.resting.insert(place, (until, title));
+        });
         if let Some(account) = self.accounts.get(id.0 as usize) {
             let group = &mut self.pools[account.provider.0 as usize].groups[account.group as usize];
             group.resting.insert((title, id.0));

@@ -223,6 +223,13 @@ impl Accounts {
         }
     }
 
+    /// Grants what is kept no longer to those that wait for it.
+    pub(super) fn serve_freed(&mut self, now: Time) {
+        while let Some(id) = self.freed.pop() {
+            self.serve(now, id);
+        }
+    }
+
     /// Grants what is free at an account to those that wait for it.
     pub(super) fn serve(&mut self, now: Time, id: AccountId) {
         while let Some(account) = self.pools.get(id).filter(|account| account.serves && !self.queue.is_empty()) {
