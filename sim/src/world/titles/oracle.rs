@@ -285,9 +285,9 @@ impl Bench<'_> {
                 kicked || block.is_some_and(|(_, until)| self.now < *until + early)
             }
             RefuseReason::Preempted => {
-                let at = titles.preempted.get(&row.player());
+                let at = titles.eased.get(&row.player()).copied().max(titles.eased_other);
                 let block = titles.settings.preempted_block + early + self.allowance.slack;
-                at.is_some_and(|at| self.now <= *at + block) || self.may_give_way(row)
+                at.is_some_and(|at| self.now <= at + block) || self.may_give_way(row)
             }
             RefuseReason::PlaybackOver => {
                 let token = row.ask.as_ref().and_then(|ask| ask.token);

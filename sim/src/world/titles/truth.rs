@@ -197,6 +197,10 @@ pub struct Titles {
     pub blocks: BTreeMap<Player, (Time, Time)>,
     /// Who gave way, and when.
     pub preempted: BTreeMap<Player, Time>,
+    /// Who was asked to give way, whether anything was seen of it or not, and when.
+    pub eased: BTreeMap<Player, Time>,
+    /// When one gave way of whom no more is known than that.
+    pub eased_other: Option<Time>,
     /// Who was made to give way.
     yielded: BTreeSet<Holder>,
     /// What a player was last refused for.
@@ -247,6 +251,8 @@ impl Titles {
             over: BTreeMap::new(),
             blocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
+            eased: BTreeMap::new(),
+            eased_other: None,
             yielded: BTreeSet::new(),
             refusals: BTreeMap::new(),
             waits: BTreeSet::new(),
@@ -783,10 +789,14 @@ impl Truth {
             }
             Note::AccountPreempted { account, holder, .. } => {
                 titles.accounts[account.0 as usize].eased = Some(now);
+                if !matches!(holder, Holder::Playback(id) if titles.playbacks.contains_key(&id)) {
+                    titles.eased_other = Some(now);
+                }
                 if let Holder::Playback(id) = holder
                     && let Some(row) = titles.playbacks.get_mut(&id)
                 {
                     row.kept = None;
+                    titles.eased.insert((row.viewing.user, row.viewing.client, row.viewing.item), now);
                     // Nobody was watching what never sent anything.
                     titles.yielded.extend(row.confirmed.map(|_| holder));
                 }
