@@ -305,6 +305,11 @@ impl Accounts {
         let Some(holding) = self.holders.get_mut(&holder) else { return };
         holding.reserves = reserves;
         if was != reserves {
+            let waits = holding.wish.is_some();
+            if let Some(id) = was {
+                self.keepers.remove(&(id, holder));
+            }
+            self.keepers.extend(reserves.filter(|_| waits).map(|id| (id, holder)));
             if let Some(id) = was {
                 self.pools.change(id, |account| account.reserved -= 1);
                 self.freed.push(id);

@@ -212,6 +212,8 @@ pub struct Accounts {
     holders: BTreeMap<Holder, Holding>,
     queue: Queue,
     waiting: usize,
+    /// Those of them that keep a slot of an account, which they may use whoever else waits.
+    keepers: BTreeSet<(AccountId, Holder)>,
     arrivals: u64,
     victims: Victims,
     /// Connections that are being closed and whose slots nobody counts on.
@@ -238,6 +240,7 @@ impl Accounts {
             holders: BTreeMap::new(),
             queue: Queue::default(),
             waiting: 0,
+            keepers: BTreeSet::new(),
             arrivals: 0,
             victims: Victims::default(),
             coming: BTreeSet::new(),
@@ -376,12 +379,7 @@ impl Accounts {
         } else {
             waiting.until = waiting.until.max(now + self.preemption_wait);
         }
-        self.queue.insert(holder, &waiting);
-        self.timers.set(Wake::Wish(holder), &mut waiting.armed, waiting.until);
-        self.waiting += 1;
-        if let Some(holding) = self.holders.get_mut(&holder) {
-            holding.wish = Some(waiting);
-        }
+        self.enqueue(holder, waiting);
         Acquired::Waiting
     }
 

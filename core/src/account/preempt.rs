@@ -198,27 +198,39 @@ impl Accounts {
         self.queue.insert(holder, waiting);
     }
 
+    /// Puts a wish into the queue.
+    pub(super) fn enqueue(&mut self, holder: Holder, mut waiting: Waiting) {
+        let Some(holding) = self.holders.get_mut(&holder) else { return };
+        self.queue.insert(holder, &waiting);
+        self.timers.set(Wake::Wish(holder), &mut waiting.armed, waiting.until);
+        self.waiting += 1;
+        self.keepers.extend(holding.reserves.map(|account| (account, holder)));
+        holding.wish = Some(waiting);
+    }
+
     /// Takes a wish out of the queue.
     pub(super) fn unqueue(&mut self, holder: Holder) -> Option<Waiting> {
-        let mut waiting = self.holders.get_mut(&holder)?.wish.take()?;
+        let holding = self.holders.get_mut(&holder)?;
+        let mut waiting = holding.wish.take()?;
+        if let Some(account) = holding.reserves {
+            self.keepers.remove(&(account, holder));
+        }
         self.queue.remove(holder, &waiting);
         self.timers.set(Wake::Wish(holder), &mut waiting.armed, Time::NEVER);
         self.waiting -= 1;
         Some(waiting)
     }
 
-    /// Whoever gave up a connection has its slot first, if it waits for one and nobody stronger does, and in any case if it has kept
-    /// it from others.
+    /// Whoever gave up a connection has its slot first, if it waits for one and nobody stronger does.
     pub(super) fn pass_on(&mut self, now: Time, holder: Holder, id: AccountId) {
         let Some(holding) = self.holders.get(&holder) else { return };
         let Some(waiting) = &holding.wish else { return };
         if !self.has(id, holder, waiting) {
             return;
         }
-        let kept = holding.reserves == Some(id);
         let provider = self.pools.get(id).map_or(ProviderId(0), |row| row.provider);
         let first = self.queue.first(id, provider, For::Any).and_then(|first| self.holders.get(&first)?.wish.as_ref());
-        if kept || first.is_none_or(|first| waiting.strength <= first.strength) {
+        if first.is_none_or(|first| waiting.strength <= first.strength) {
             self.fulfil(now, holder, id);
         }
     }
@@ -234,7 +246,9 @@ impl Accounts {
     pub(super) fn serve(&mut self, now: Time, id: AccountId) {
         while let Some(account) = self.pools.get(id).filter(|account| account.serves && !self.queue.is_empty()) {
             let provider = account.provider;
-            let next = if account.free() > 0 && (account.limit == 0 || account.used < account.limit) {
+            let next = if let Some(keeper) = self.keeper(id) {
+                Some(keeper)
+            } else if account.free() > 0 && (account.limit == 0 || account.used < account.limit) {
                 self.queue.first(id, provider, For::Any)
             } else {
                 let titles = account.resting.iter().map(|(_, title)| *title);
@@ -244,6 +258,16 @@ impl Accounts {
             let Some(holder) = next else { break };
             self.fulfil(now, holder, id);
         }
+    }
+
+    /// Who waits and keeps a slot of this account that it can have now.
+    fn keeper(&self, id: AccountId) -> Option<Holder> {
+        let rows = self.keepers.range((id, LEAST.3)..).take_while(|(account, _)| *account == id);
+        let has = |holder: &Holder| {
+            let wish = self.holders.get(holder).and_then(|holding| holding.wish.as_ref());
+            wish.is_some_and(|wish| self.has(id, *holder, wish))
+        };
+        rows.map(|(_, holder)| *holder).find(has)
     }
 
     /// Grants a slot of this account to one that waits. What it counted on is for others to count on.
@@ -278,12 +302,7 @@ impl Accounts {
                 None => {}
             }
         }
-        self.queue.insert(holder, &waiting);
-        self.timers.set(Wake::Wish(holder), &mut waiting.armed, waiting.until);
-        self.waiting += 1;
-        if let Some(holding) = self.holders.get_mut(&holder) {
-            holding.wish = Some(waiting);
-        }
+        self.enqueue(holder, waiting);
     }
 
     /// Somebody at this account became weaker: the strongest that waits in vain looks again.

@@ -419,6 +419,21 @@ fn who_keeps_a_slot_has_it_when_its_connection_is_closed() {
     assert!(stage.late(A).is_some() && stage.late(B).is_none());
 }
 
+#[test]
+fn who_keeps_a_slot_has_it_when_any_connection_is_closed_that_was_in_its_way() {
+    let mut stage = Stage::new(vec![overlapping(1)]);
+    let windowed = Wish { window: millis(15_000), ..wish(A) };
+    let grant = stage.grant(windowed);
+    stage.confirm(grant);
+    stage.close(grant);
+    stage.rest(A);
+    let other = stage.grant(instant(&stage, B));
+    assert_eq!(stage.acquire(Wish { patience: Patience::Meek(ms(2_000)), ..windowed }), Acquired::Waiting);
+    stage.acquire(stage.patient(C));
+    stage.close(other);
+    assert!(stage.late(A).is_some() && stage.late(C).is_none());
+}
+
 fn overlapping(max_connections: u32) -> Provider {
     let account = Account { overlap: true, max_connections, ..Account::default() };
     Provider { accounts: vec![account], ..Provider::default() }

@@ -51,6 +51,7 @@ fn wished(stage: &Stage, chance: &mut Chance, holder: Holder) -> Wish<'static> {
         avoid: &[],
         holder,
         providers: lists[chance.below(4) as usize],
+        avoid: &[],
         title: TitleId(chance.below(4)),
         viewing: (chance.below(2) == 0).then(|| viewing(chance.below(6) as u32)),
         strength: if probes {

@@ -21,7 +21,7 @@ pub(super) fn millis(millis: u64) -> Duration {
 }
 
 /// A playback of title `n`.
-pub(super) fn playback(n: u32) -> Holder {
+pub(super) const fn playback(n: u32) -> Holder {
     Holder::Playback(Id::from_parts(n, 0))
 }
 
@@ -54,6 +54,26 @@ pub(super) fn limits(limits: &[u32]) -> Provider {
     Provider { accounts: limits.iter().map(account).collect(), ..Provider::default() }
 }
 
+/// A wish for the title that has the holder's number, without patience.
+pub(super) fn wish(holder: Holder) -> Wish<'static> {
+    let title = match holder {
+        Holder::Playback(id) => id.index() as u64,
+        Holder::Source(id) => id.index() as u64,
+        Holder::Probe(request) => request.0,
+    };
+    Wish {
+        holder,
+        providers: ONE,
+        avoid: &[],
+        title: TitleId(title),
+        viewing: None,
+        strength: if matches!(holder, Holder::Probe(_)) { Strength::PROBE } else { NORMAL },
+        pin: Pin::None,
+        window: Duration::ZERO,
+        patience: Patience::None,
+    }
+}
+
 pub(super) struct Stage {
     pub room: Accounts,
     pub now: u64,
@@ -78,29 +98,9 @@ impl Stage {
         Stage::new(vec![limits(accounts)])
     }
 
-    /// A wish for the title that has the holder's number, without patience.
-    pub fn wish(&self, holder: Holder) -> Wish<'static> {
-        let title = match holder {
-            Holder::Playback(id) => id.index() as u64,
-            Holder::Source(id) => id.index() as u64,
-            Holder::Probe(request) => request.0,
-        };
-        Wish {
-            holder,
-            providers: ONE,
-            avoid: &[],
-            title: TitleId(title),
-            viewing: None,
-            strength: if matches!(holder, Holder::Probe(_)) { Strength::PROBE } else { NORMAL },
-            pin: Pin::None,
-            window: Duration::ZERO,
-            patience: Patience::None,
-        }
-    }
-
     /// The same, with a grace of 2 s.
     pub fn patient(&self, holder: Holder) -> Wish<'static> {
-        Wish { patience: Patience::Until(ms(self.now + 2_000), Grace::Hold), ..self.wish(holder) }
+        Wish { patience: Patience::Until(ms(self.now + 2_000), Grace::Hold), ..wish(holder) }
     }
 
     pub fn acquire(&mut self, wish: Wish<'_>) -> Acquired {
@@ -122,8 +122,7 @@ impl Stage {
 
     /// The account that a wish without any special wishes is granted.
     pub fn account(&mut self, holder: Holder) -> u32 {
-        let wish = self.wish(holder);
-        self.grant(wish).account.0
+        self.grant(wish(holder)).account.0
     }
 
     pub fn release(&mut self, grant: Grant) {
@@ -224,6 +223,48 @@ impl Stage {
         }
     }
 
+    /// What the tables say of one another (spec: playback §9), and that nobody waits for what is free.
+    pub fn agrees(&self) {
+        let room = &self.room;
+        let mut reserved: BTreeMap<AccountId, u32> = BTreeMap::new();
+        let mut waiting = 0;
+        for (holder, holding) in &room.holders {
+            if let Some(account) = holding.reserves {
+                *reserved.entry(account).or_default() += 1;
+            }
+            if let Some(live) = holding.live {
+                let row = room.allocations.get(live).expect("a connection that is live is there");
+                assert!(row.holder == *holder && row.state != AllocationState::Closing);
+            }
+            for own in &holding.closing {
+                assert_eq!(room.allocations.get(*own).map(|row| row.state), Some(AllocationState::Closing));
+            }
+            let Some(wish) = &holding.wish else { continue };
+            waiting += 1;
+            assert!(wish.until >= ms(self.now), "{holder:?} has had no answer");
+            if let Some(expected) = wish.expects {
+                assert_eq!(room.allocations.get(expected).and_then(|row| row.expected_by), Some(*holder));
+            }
+            for state in room.accounts() {
+                assert!(!room.has(state.account, *holder, wish), "{holder:?} waits for {state:?}");
+            }
+        }
+        assert_eq!(room.waiting(), waiting);
+        for state in room.accounts() {
+            assert_eq!(state.reserved, reserved.get(&state.account).copied().unwrap_or_default());
+            assert!(state.limit == 0 || state.resting <= state.limit + 1);
+        }
+        for (id, row) in room.allocations() {
+            let by = row.expected_by.and_then(|holder| room.holders.get(&holder)?.wish.as_ref()?.expects);
+            assert_eq!(by, row.expected_by.map(|_| id), "who counts on it waits");
+            let counted = row.state == AllocationState::Closing && row.expected_by.is_none();
+            assert_eq!(room.coming.contains(&(row.account, id)), counted);
+        }
+        for (id, lease) in room.leases() {
+            assert_eq!(room.holders.get(&lease.holder).and_then(|holding| holding.lease), Some(id), "{lease:?}");
+        }
+    }
+
     /// What was told of a holder last, and when.
     pub fn last(&self, holder: Holder) -> Option<(Told, u64)> {
         self.told.iter().rev().find(|(told, _)| told.holder() == holder).copied()
@@ -252,6 +293,7 @@ impl Stage {
         let rows = (room.allocations().count(), room.leases().count(), room.waiting(), room.timer_count());
         let reserved: u32 = room.accounts().map(|account| account.reserved).sum();
         assert_eq!((room.holders.len(), room.coming.len(), room.queue.is_empty()), (0, 0, true));
+        assert!(room.keepers.is_empty() && room.freed.is_empty());
         rows == (0, 0, 0, 0) && reserved == 0 && room.victims.is_empty()
     }
 }

@@ -318,9 +318,6 @@ impl Playbacks {
 
     /// Places of a user may be free.
     fn freed(&mut self, cx: &mut Context<'_>, user: UserId) {
-        if self.draining {
-            return;
-        }
         let graces: Vec<PlaybackId> = self.with_place(user, Place::Grace).collect();
         for id in graces {
             self.settle_grace(cx, id);

@@ -105,6 +105,10 @@ fn without_a_grace_nobody_waits_for_an_account() {
     stage.rest(0, vod(1), A);
     let second = stage.rest(1, vod(2), A);
     assert_eq!(stage.refused(second), Some(RefuseReason::ProviderLimit));
+    let feed = stage.play(1, 0, A);
+    let over = stage.rest(1, vod(3), A);
+    assert!(matches!(stage.fate(feed), Some(Fate::Joined(_))));
+    assert_eq!(stage.refused(over), Some(RefuseReason::UserLimit), "and nobody for a place");
 }
 
 #[test]

@@ -235,3 +235,15 @@ fn v22_what_comes_late_of_an_old_request_changes_nothing() {
     stage.input(Input::Fetch { request: new, ask: again });
     assert_eq!(looks(&stage), before);
 }
+
+#[test]
+fn what_is_wished_for_is_what_was_asked_for_last() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1]), provider(&[1])], with(&[Strategy::GraceHold]));
+    stage.rest(0, vod(9), B);
+    let first = stage.rest(0, vod(1), A);
+    assert_eq!(stage.fate(first), None);
+    let elsewhere = [crate::input::ProviderId(1)].into();
+    let second = stage.fetch(Ask { providers: elsewhere, ..Stage::ask(Stage::viewing(0, vod(1), A), Want::Rest) });
+    assert_eq!(stage.refused(first), Some(RefuseReason::Superseded));
+    assert_eq!((stage.fetched(second).account, stage.edge.accounts().waiting()), (Some(AccountId(1)), 0));
+}

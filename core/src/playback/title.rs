@@ -39,10 +39,6 @@ pub(super) struct Title {
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
     pub wished: Option<Where>,
-    /// Whether that is only wished for where it was had last, though it may leave.
-    pub stays: bool,
-    /// Whether it waits for that by grace.
-    pub graced: bool,
 }
 
 /// A request.

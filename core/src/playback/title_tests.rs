@@ -168,6 +168,7 @@ fn what_one_account_does_not_give_another_may() {
     assert_eq!((fetched.account, fetched.index, stage.peak), (Some(AccountId(2)), 1, 1));
     assert_eq!(stage.used, [AccountId(0), AccountId(1), AccountId(2)], "each once, in order");
     assert_eq!(stage.noted(|note| matches!(note, Note::AccountFailed { .. })), 2);
+    assert_eq!(stage.edge.accounts().account(AccountId(0)).map(|account| account.counts.failed), Some(1));
     stage.finish(request, ViewerEnd::Done);
     stage.origins.insert(AccountId(2), Origin::Fails(Failure::Unreachable));
     let request = stage.fetch(both());

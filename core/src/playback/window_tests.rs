@@ -204,3 +204,102 @@ fn every_transition_has_a_version_of_its_own() {
     assert!(active > 0 && active < preserved && preserved < version(&stage));
     assert_eq!(stage.edge.config().playback.hls_session_ttl, Duration::from_secs(15));
 }
+
+/// A playlist of a start that a provider takes its time for.
+fn slow_playlist(stage: &mut Stage, of: super::stage::Fetched) -> RequestId {
+    stage.origins.insert(AccountId(0), Origin::Mute);
+    let request = stage.child(0, hls(1), of, Want::Setup);
+    assert!(stage.is_fetched(request));
+    stage.origins.clear();
+    request
+}
+
+#[test]
+fn each_segment_that_needs_a_place_is_asked_for_anew() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[0])], with(&[Strategy::GraceHold]));
+    let film = stage.rest(0, vod(1), A);
+    let start = stage.playlist(0, hls(1), A);
+    let reload = slow_playlist(&mut stage, start);
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    stage.run(2000);
+    assert_eq!(stage.refused(segment), Some(RefuseReason::UserLimit));
+    stage.run(5000);
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    assert_eq!(stage.fate(segment), None, "with a grace of its own");
+    // And whoever waits no longer is not let in, though its playback is there.
+    stage.hangup(segment);
+    stage.finish(film, ViewerEnd::Left);
+    assert_eq!((stage.counted(0), stage.is_fetched(reload)), (0, true));
+    stage.finish(reload, ViewerEnd::Done);
+    stage.is_empty();
+}
+
+#[test]
+fn a_playlist_that_waits_is_not_refused_with_a_segment_that_needs_a_place() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[0])], with(&[]));
+    stage.rest(0, vod(1), A);
+    let start = stage.playlist(0, hls(1), A);
+    let running = slow_playlist(&mut stage, start);
+    let waits = stage.child(0, hls(1), start, Want::Setup);
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    assert_eq!((stage.refused(segment), stage.fate(waits)), (Some(RefuseReason::UserLimit), None));
+    stage.finish(running, ViewerEnd::Done);
+    assert!(stage.is_fetched(waits));
+}
+
+#[test]
+fn a_segment_that_is_waited_for_no_longer_is_wished_for_no_longer() {
+    let mut stage = Stage::new([user(1, 0), user(1, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
+    let start = stage.playlist(0, hls(1), A);
+    stage.segment(0, hls(1), start);
+    // Playlists keep the playback, and not its account, which somebody else takes.
+    stage.run(10_000);
+    let reload = stage.child(0, hls(1), start, Want::Setup);
+    stage.finish(reload, ViewerEnd::Done);
+    stage.run(6000);
+    let film = stage.rest(1, vod(1), A);
+    assert!(stage.is_fetched(film));
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    assert_eq!((stage.fate(segment), stage.edge.accounts().waiting()), (None, 1));
+    stage.hangup(segment);
+    assert_eq!((stage.edge.accounts().waiting(), stage.counted(0)), (0, 1));
+}
+
+#[test]
+fn a_playlist_in_between_does_not_make_the_account_of_the_past_forgotten() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1, 1])], with(&[]));
+    let first = stage.rest(0, catchup(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    stage.run(60_000);
+    stage.playlist(0, catchup(1), A);
+    stage.rest(0, catchup(1), A);
+    assert_eq!(stage.used, [AccountId(0); 3]);
+}
+
+#[test]
+fn what_breaks_in_the_middle_keeps_its_account_from_nobody() {
+    for (reason, kept) in [(ViewerEnd::Failed, false), (ViewerEnd::Done, true)] {
+        let mut stage = Stage::new([user(1, 0), user(1, 0)], [provider(&[1])], with(&[]));
+        let start = stage.playlist(0, hls(1), A);
+        let segment = stage.child(0, hls(1), start, Want::Part);
+        let id = stage.playback(segment);
+        stage.finish(segment, reason);
+        assert_eq!(stage.state(id), State::Preserved(at(15_000)), "its player may come back");
+        assert_eq!(stage.edge.accounts().lease_of(Holder::Playback(id)).is_some(), kept);
+        let film = stage.rest(1, vod(1), A);
+        assert_eq!(stage.is_fetched(film), !kept);
+    }
+}
+
+#[test]
+fn a_child_that_failed_does_not_let_its_playback_go_elsewhere() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1])], with(&[]));
+    let start = stage.playlist(0, hls(1), A);
+    stage.segment(0, hls(1), start);
+    stage.origins.insert(AccountId(0), BROKEN);
+    let failed = stage.child(0, hls(1), start, Want::Part);
+    assert_eq!(stage.refused(failed), Some(RefuseReason::ProviderFailed));
+    let ask = Stage::ask(Stage::viewing(0, hls(1), A), Want::Part);
+    let other = stage.fetch(Ask { account: Some(AccountId(1)), token: start.token, ..ask });
+    assert_eq!(stage.refused(other), Some(RefuseReason::NotFound));
+}

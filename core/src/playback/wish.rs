@@ -1,10 +1,10 @@
 //! How the playback of a title comes to an account, and what when it does not (spec: playback §4, §5).
 
 use super::activation::{Claim, never_opened};
-use super::{Binding, Playback, Playbacks, State};
+use super::{Binding, Playbacks, State};
 use crate::account::{Acquired, Grace, Holder, Patience, Pin, Wish};
 use crate::config::Strategy;
-use crate::input::{Grant, PlaybackId, RefuseReason, TitleId, ViewerEnd, Viewing};
+use crate::input::{Grant, PlaybackId, RefuseReason, TitleId, UserId, ViewerEnd, Viewing};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -33,7 +33,7 @@ impl Playbacks {
             (None, Some(account), Binding::Firm | Binding::Loose) => Pin::Loose(account),
             _ => Pin::None,
         };
-        let patience = self.patience(cx.now, playback);
+        let patience = self.patience(cx.now, user);
         let wish = Wish {
             holder: Holder::Playback(id),
             providers: &piece.at.providers,
@@ -49,8 +49,6 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get_mut(id) else { return true };
         let Some(title) = &mut playback.title else { return true };
         title.wished = Some(title.waiting[place].at.clone());
-        title.stays = stays;
-        title.graced = matches!(patience, Patience::Until(until, _) if until > cx.now);
         match acquired {
             Acquired::Granted { grant, index } => playback.holds.claim = Claim::Granted(grant, index),
             Acquired::Waiting => {
@@ -72,15 +70,14 @@ impl Playbacks {
     }
 
     /// How long somebody waits for an account: as long as the configured grace lasts; without one, only for what gives way or is
-    /// being closed anyway. Whoever goes on elsewhere in what it has uses nothing that is not there.
-    fn patience(&self, now: Time, playback: &Playback) -> Patience {
+    /// being closed anyway.
+    fn patience(&self, now: Time, user: UserId) -> Patience {
         let grace = self.settings.strategies.iter().find_map(|strategy| match strategy {
             Strategy::GraceHold => Some(Grace::Hold),
             Strategy::GraceInstant => Some(Grace::Instant),
             _ => None,
         });
-        match grace.filter(|_| self.is_gracious(now, playback.viewing.user)) {
-            Some(_) if playback.holds.closing.is_some() => Patience::Until(now + self.settings.grace, Grace::Hold),
+        match grace.filter(|_| self.is_gracious(now, user)) {
             Some(grace) => Patience::Until(now + self.settings.grace, grace),
             None => Patience::Until(now, Grace::Hold),
         }
@@ -102,18 +99,10 @@ impl Playbacks {
 
     /// A wish did not come true in its time.
     pub(super) fn in_vain(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
-        let Some(playback) = self.playbacks.get_mut(id).filter(|own| own.holds.claim == Claim::Wished) else { return };
-        playback.holds.claim = Claim::None;
-        let (user, placed) = (playback.viewing.user, playback.holds.place.is_some());
-        let Some(title) = &playback.title else { return };
-        let (next, graced) = (if title.stays { title.next(placed) } else { None }, title.graced);
-        // Its own slot did not become free; another one may be.
-        if next.is_none_or(|place| !self.wish(cx, id, place, Reach::Any)) {
-            if graced {
-                self.cool_down(cx.now, user);
-            }
-            self.exhausted(cx, id);
-        }
+        let Some(playback) = self.playbacks.get(id).filter(|own| own.holds.claim == Claim::Wished) else { return };
+        let user = playback.viewing.user;
+        self.cool_down(cx.now, user);
+        self.exhausted(cx, id);
         self.serve(cx, id);
     }
 

@@ -338,6 +338,22 @@ fn a_channel_that_gives_way_goes_on_from_another_origin() {
 }
 
 #[test]
+fn when_a_channel_gives_way_those_that_failed_before_have_their_turn_again() {
+    let mut house = House::many(&[&[1], &[1]]);
+    house.origins.insert((7, 0), Origin::Fails(Loss::Refused, 20));
+    house.tune(7, &[0, 1]);
+    house.set_strength(7, strength(5));
+    house.viewer(7, &[0, 1]);
+    house.run(2_000);
+    house.origins.remove(&(7, 0));
+    house.tune(8, &[1]);
+    house.set_strength(8, strength(1));
+    house.watch(8, &[1]);
+    house.run(3_500);
+    assert_eq!((house.ended.len(), house.media[&7].0), (0, 0));
+}
+
+#[test]
 fn a_channel_is_as_strong_as_its_strongest_viewer_and_a_weaker_one_may_lose_it_later() {
     let mut house = House::of(&[1]);
     house.tune(7, &[0]);
@@ -384,8 +400,6 @@ fn a_silent_connection_is_kept_where_there_is_a_slot_for_another() {
 #[test]
 fn a_silent_connection_stays_where_closing_it_would_not_help() {
     let mut house = House::many(&[&[1], &[1]]);
-    let live = Channel { failback: false, no_input_timeout: Duration::from_secs(60), ..Channel::default() };
-    drop(live);
     house.tune(9, &[1]);
     house.set_strength(9, strength(100));
     house.viewer(9, &[1]);
