@@ -344,7 +344,7 @@ names! {
         CutEvicted = "cut-evicted",
         CutShutdown = "cut-shutdown",
         CutLimit = "cut-user-limit",
-        CutExpired = "cut-expired",
+        GivenUpSilent = "given-up-silent",
         AccountGraced = "account-graced",
         OneMoreThanThereAre = "one-more-than-there-are",
         PreemptedPlayback = "preempted-playback",

@@ -51,6 +51,7 @@ use crate::{Figures, Report};
 pub(crate) use named::SCENARIOS;
 pub(crate) use playback::SCENARIOS as PLAYBACK_SCENARIOS;
 pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
+pub(crate) use titles::SCENARIOS as TITLES_SCENARIOS;
 
 /// More calls than this within one simulated second are a live-lock.
 const CALLS_A_SECOND: u64 = 20_000;

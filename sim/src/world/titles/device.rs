@@ -93,9 +93,10 @@ impl Device {
         self.open.contains(&request)
     }
 
-    /// How many sessions it has had.
-    pub fn life(&self) -> u32 {
-        self.life
+    /// It takes nothing of a live stream any more.
+    pub fn reads_nothing(&mut self) {
+        self.reading = true;
+        self.life += 1;
     }
 }
 

@@ -1,6 +1,7 @@
 //! Titles in the world: providers that count, players of every kind, the truth of accounts, and its judges.
 
 mod device;
+mod named;
 mod oracle;
 mod population;
 pub(super) mod provider;
@@ -9,4 +10,5 @@ pub(super) mod truth;
 mod witness;
 
 pub(super) use device::{Device, Step as DeviceStep};
+pub(crate) use named::SCENARIOS;
 pub(super) use population::configure;

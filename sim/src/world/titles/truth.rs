@@ -192,6 +192,8 @@ pub struct Titles {
     pub channels: BTreeMap<ChannelId, Tuned>,
     pub sources: BTreeMap<SourceId, Source>,
     pub viewers: BTreeMap<ViewerId, RequestId>,
+    /// What became of those that the core ended.
+    pub ends: BTreeMap<ViewerId, ViewerEnd>,
     /// Playbacks by token that were ended for good, and when.
     pub over: BTreeMap<Token, Time>,
     pub blocks: BTreeMap<Player, (Time, Time)>,
@@ -248,6 +250,7 @@ impl Titles {
             channels: BTreeMap::new(),
             sources: BTreeMap::new(),
             viewers: BTreeMap::new(),
+            ends: BTreeMap::new(),
             over: BTreeMap::new(),
             blocks: BTreeMap::new(),
             preempted: BTreeMap::new(),
@@ -633,6 +636,7 @@ impl Truth {
             }
             Output::ViewerEnd { viewer, reason } => {
                 let Some(request) = titles.viewers.remove(&viewer) else { return };
+                titles.ends.insert(viewer, reason);
                 if let Some(row) = titles.requests.get_mut(&request) {
                     row.cut = Some(reason);
                     if reason == ViewerEnd::Preempted {
