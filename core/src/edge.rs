@@ -135,8 +135,9 @@ impl Edge {
             Input::Finished { request, reason } => self.playback.finished(cx, request, reason),
             Input::Stalled { request } => self.playback.stalled(cx, request),
             Input::Closed { allocation } => {
+                let holder = cx.accounts.allocation(allocation).map(|own| own.holder);
                 cx.accounts.closed(now, cx.out, allocation);
-                self.playback.closed(cx, allocation);
+                self.playback.closed(cx, allocation, holder);
             }
         }
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);

@@ -91,8 +91,8 @@ impl Playbacks {
         }
     }
 
-    /// A connection to a provider is closed.
-    pub(crate) fn closed(&mut self, cx: &mut Context<'_>, allocation: AllocationId) {
+    /// A connection to a provider is closed. `holder` is who had it until now.
+    pub(crate) fn closed(&mut self, cx: &mut Context<'_>, allocation: AllocationId, holder: Option<Holder>) {
         self.closes += 1;
         match self.closings.remove(&allocation) {
             Some(Closing::Playback(id)) => {
@@ -109,7 +109,22 @@ impl Playbacks {
                     self.permits.give_back(permit);
                 }
             }
-            None => {}
+            None => {
+                if let Some(Holder::Playback(id)) = holder {
+                    self.detach(cx, id, allocation);
+                }
+            }
+        }
+    }
+
+    /// The provider sent all there was: what is left of the response flows without it, and others need not wait for that.
+    fn detach(&mut self, cx: &mut Context<'_>, id: PlaybackId, allocation: AllocationId) {
+        let Some(playback) = self.playbacks.get_mut(id) else { return };
+        let (Claim::Open(grant), Some(title)) = (playback.holds.claim, &mut playback.title) else { return };
+        if grant.allocation == allocation {
+            playback.holds.claim = Claim::None;
+            title.running.iter_mut().for_each(|running| running.detached = true);
+            self.serve(cx, id);
         }
     }
 

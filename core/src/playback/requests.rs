@@ -31,12 +31,14 @@ impl Playbacks {
             return;
         };
         (running.stalled, running.forwarded) = (false, true);
+        let detached = running.detached;
         if running.piece.want == Want::Setup {
             return;
         }
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         if let (Claim::Open(grant), Some(title)) = (playback.holds.claim, &mut playback.title)
             && playback.viewing.item.traits(&self.settings).confirmable
+            && !detached
         {
             title.bound = true;
             cx.accounts.confirm(cx.now, grant.allocation);
@@ -63,8 +65,8 @@ impl Playbacks {
         let viewing = playback.viewing;
         let firm = viewing.item.traits(&self.settings).account == Binding::Firm;
         let (claim, Some(title)) = (playback.holds.claim, &mut playback.title) else { return };
-        let Some(Running { mut piece, .. }) = title.take(request) else { return };
-        let Claim::Open(grant) = claim else {
+        let Some(Running { mut piece, detached, .. }) = title.take(request) else { return };
+        let (Claim::Open(grant), false) = (claim, detached) else {
             playback.last = ViewerEnd::Failed;
             self.requests.remove(&request);
             self.deny(cx, request, &viewing, RefuseReason::ProviderFailed);
@@ -109,8 +111,8 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         playback.last = reason;
         let Some(title) = &mut playback.title else { return };
-        if title.take(request).is_some() {
-            if let Claim::Open(grant) = playback.holds.claim {
+        if let Some(running) = title.take(request) {
+            if let (Claim::Open(grant), false) = (playback.holds.claim, running.detached) {
                 if reason == ViewerEnd::Failed {
                     cx.accounts.failed(cx.now, cx.out, grant.allocation);
                 }
@@ -167,8 +169,8 @@ impl Playbacks {
     fn expired(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
         let Some(playback) = self.playbacks.get(id) else { return };
         let Some(title) = &playback.title else { return };
-        let silent = title.running.first().filter(|running| !running.forwarded && running.piece.want != Want::Setup);
-        let silent = silent.filter(|running| !running.piece.is_local());
+        let mut connected = title.running.iter().filter(|running| !running.detached && !running.piece.is_local());
+        let silent = connected.find(|running| !running.forwarded && running.piece.want != Want::Setup);
         if let Some(request) = silent.map(|running| running.piece.request) {
             self.fail(cx, id, request, Failure::TimedOut);
         }

@@ -400,6 +400,13 @@ impl Stage {
         self.input(Input::Finished { request, reason });
     }
 
+    /// The provider has sent all of it and closes, while the client still takes it.
+    pub fn sent(&mut self, request: RequestId) {
+        let Some(Grant { allocation, .. }) = self.grants.get(&request).copied() else { return };
+        self.connections.remove(&allocation);
+        self.input(Input::Closed { allocation });
+    }
+
     pub fn hangup(&mut self, request: RequestId) {
         self.fates.insert(request, (self.now, Fate::Over));
         self.input(Input::Hangup { request });

@@ -68,6 +68,16 @@ pub(super) struct Running {
     pub forwarded: bool,
     /// Whether its client takes nothing.
     pub stalled: bool,
+    /// Whether its connection is closed, and only what was read before still flows.
+    pub detached: bool,
+}
+
+/// Which of the responses that flow.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Flowing {
+    All,
+    /// Those that still come from a provider.
+    Connected,
 }
 
 impl Piece {
@@ -219,13 +229,14 @@ impl Playbacks {
             self.requests.remove(&piece.request);
             self.deny(cx, piece.request, &viewing, RefuseReason::Superseded);
         }
-        self.cut(cx, id, ViewerEnd::Superseded);
+        self.cut(cx, id, Flowing::All, ViewerEnd::Superseded);
     }
 
     /// Ends the responses that flow, and closes the connection that they come from.
-    pub(super) fn cut(&mut self, cx: &mut Context<'_>, id: PlaybackId, reason: ViewerEnd) {
+    pub(super) fn cut(&mut self, cx: &mut Context<'_>, id: PlaybackId, which: Flowing, reason: ViewerEnd) {
         let Some(title) = self.playbacks.get_mut(id).and_then(|playback| playback.title.as_mut()) else { return };
-        let running = core::mem::take(&mut title.running);
+        let cut = |running: &mut Running| which == Flowing::All || !running.detached;
+        let running: Vec<Running> = title.running.extract_if(.., cut).collect();
         for Running { piece, .. } in &running {
             self.requests.remove(&piece.request);
             cx.out.push_back(Output::Cut { request: piece.request, reason });
@@ -274,12 +285,13 @@ impl Playbacks {
                 break;
             };
             let piece = &title.waiting[place];
-            if title.running.first().is_some_and(|running| !(running.piece.is_local() && piece.is_local())) {
+            let mut connected = title.running.iter().filter(|running| !running.detached);
+            if connected.next().is_some_and(|running| !(running.piece.is_local() && piece.is_local())) {
                 // Whoever takes nothing need not be waited for.
-                if title.running.iter().any(|running| !running.stalled) {
+                if title.running.iter().any(|running| !running.detached && !running.stalled) {
                     break;
                 }
-                self.cut(cx, id, ViewerEnd::Superseded);
+                self.cut(cx, id, Flowing::Connected, ViewerEnd::Superseded);
             } else if piece.is_local() {
                 self.give_up(cx, id);
                 self.run(cx, id, place, None);
@@ -317,7 +329,7 @@ impl Playbacks {
             title.wished = None;
         }
         let (request, token) = (piece.request, title.token);
-        title.running.push(Running { piece, forwarded: false, stalled: false });
+        title.running.push(Running { piece, forwarded: false, stalled: false, detached: false });
         // Where nobody counts connections there may be some at once, but not any number of them.
         let oldest = (title.running.len() > WAITING).then(|| title.running.remove(0).piece.request);
         if matches!(playback.state, State::PendingProvider(_)) {

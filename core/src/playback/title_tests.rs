@@ -85,6 +85,31 @@ fn a_redirect_costs_no_place_and_leaves_nothing() {
     }
 }
 
+#[test]
+fn what_was_read_ahead_flows_while_others_use_the_account() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[]));
+    let first = stage.part(0, vod(1), A);
+    let second = stage.part(0, vod(1), A);
+    stage.input(Input::Forwarded { request: first });
+    assert!(!stage.is_fetched(second), "one connection at a time");
+    stage.sent(first);
+    assert!(stage.is_fetched(second));
+    // Neither stands in the way of the other, nor ends with it.
+    stage.input(Input::Forwarded { request: first });
+    stage.input(Input::Stalled { request: first });
+    let third = stage.part(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Done);
+    assert_eq!((stage.open(), stage.is_fetched(third)), (1, false));
+    stage.sent(second);
+    assert!(stage.is_fetched(third));
+    stage.finish(third, ViewerEnd::Left);
+    assert_eq!(stage.fate(second), Some(Fate::Fetched(stage.fetched(second))), "it flows on");
+    let seek = stage.rest(0, vod(1), A);
+    assert_eq!(stage.fate(second), Some(Fate::Cut(ViewerEnd::Superseded)));
+    stage.finish(seek, ViewerEnd::Done);
+    stage.is_empty();
+}
+
 fn local(want: Want) -> Ask {
     Ask { providers: Vec::new(), ..Stage::ask(Stage::viewing(0, Item::Local(TitleId(1)), A), want) }
 }
