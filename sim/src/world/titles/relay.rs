@@ -56,6 +56,9 @@ impl World<'_> {
             Some(index) => Self::length_of(&mut self.devices[index].dice, want),
             None => Self::length_of(&mut self.dice, want),
         };
+        // What a script plays is as long as it needs.
+        let led = owner.is_some_and(|index| self.devices[index].led);
+        let left = if led && want == Want::Rest { Duration::from_secs(3600) } else { left };
         let allocation = grant.map(|grant| grant.allocation);
         let relay = Relay { allocation, want, left, begun: false, reading: true, stalled: false, idle: Duration::ZERO };
         self.relays.insert(request, relay);
@@ -110,6 +113,12 @@ impl World<'_> {
         }
         let first = !relay.begun;
         relay.begun = true;
+        // A part is read ahead of its client now and then: its connection is closed long before its response is over.
+        let ahead = relay.allocation.filter(|_| first && want == Want::Part && self.dice.random_bool(0.2));
+        if let Some(allocation) = ahead {
+            self.close_soon(allocation);
+        }
+        let Some(relay) = self.relays.get_mut(&request) else { return Ok(()) };
         let next = left.min(SAID).max(Duration::from_micros(1));
         let next = if reading { next } else { SAID };
         let stalls = !reading && !first && !relay.stalled && sent >= SAID;

@@ -105,11 +105,15 @@ impl Witness {
                     _ => return,
                 });
             }
-            Output::Cut { request, reason } => {
-                let expired = titles
-                    .requests
-                    .get(&request)
-                    .is_some_and(|row| row.forwarded.is_none() && now >= row.since + titles.settings.starting_deadline);
+            Output::Drop { allocation } => {
+                let silent = titles.allocations.get(&allocation).is_some_and(|row| {
+                    row.confirmed.is_none() && now >= row.granted + titles.settings.starting_deadline
+                });
+                if silent {
+                    self.marks.add(Mark::GivenUpSilent);
+                }
+            }
+            Output::Cut { reason, .. } => {
                 self.marks.add(match reason {
                     ViewerEnd::Superseded => Mark::CutSuperseded,
                     ViewerEnd::Preempted => Mark::CutPreempted,
@@ -117,7 +121,6 @@ impl Witness {
                     ViewerEnd::Evicted => Mark::CutEvicted,
                     ViewerEnd::Shutdown => Mark::CutShutdown,
                     ViewerEnd::Limit => Mark::CutLimit,
-                    _ if expired => Mark::CutExpired,
                     _ => return,
                 });
             }
