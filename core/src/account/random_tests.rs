@@ -48,7 +48,6 @@ fn wished(stage: &Stage, chance: &mut Chance, holder: Holder) -> Wish<'static> {
     let lists: [&[ProviderId]; 4] =
         [ONE, &[ProviderId(1)], &[ProviderId(0), ProviderId(1)], &[ProviderId(1), ProviderId(0), ProviderId(1)]];
     Wish {
-        avoid: &[],
         holder,
         providers: lists[chance.below(4) as usize],
         avoid: &[],

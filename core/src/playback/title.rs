@@ -327,6 +327,7 @@ impl Playbacks {
             playback.holds.claim = Claim::Open(grant);
             title.account = Some(grant.account);
             title.wished = None;
+            cx.accounts.opened(cx.now, grant.allocation);
         }
         let (request, token) = (piece.request, title.token);
         title.running.push(Running { piece, forwarded: false, stalled: false, detached: false });

@@ -110,6 +110,8 @@ pub struct Playback {
     pub stirred: Time,
     /// When media last went to its client, and of which account.
     pub confirmed: Option<(Time, AccountId)>,
+    /// When a provider last did not give it something.
+    pub failed: Option<Time>,
     /// Until when an account is surely kept for it while it has no connection.
     pub kept: Option<(AccountId, Time)>,
     /// Which place of its user it has, as far as that was told.
@@ -519,13 +521,15 @@ impl Titles {
     /// A playback stands as somebody with this place, for all that was told. What only sets up has none, and where none is free
     /// it counts as soft.
     pub fn places(&self, id: PlaybackId, user: UserId) -> Vec<Place> {
-        if let Some(place) = self.playbacks.get(&id).and_then(|row| row.place) {
+        // A grace becomes a place without a word.
+        let told = self.playbacks.get(&id).and_then(|row| row.place).filter(|place| *place != Place::Grace);
+        if let Some(place) = told {
             return vec![place];
         }
         let mut places = vec![Place::Normal];
         let soft = self.limits(user).is_some_and(|limits| limits.max_connections > 0);
         places.extend(soft.then_some(Place::Soft));
-        places.extend(self.has_instant_grace().then_some(Place::Grace));
+        places.extend(self.has_instant_grace().then_some(Place::Soft));
         places
     }
 
@@ -704,6 +708,7 @@ impl Truth {
                 token,
                 stirred: now,
                 confirmed: None,
+                failed: None,
                 kept: None,
                 place: None,
                 started: false,
@@ -831,6 +836,10 @@ impl Truth {
                 }
             }
             Input::Failed { request, .. } => {
+                let playback = titles.requests.get(&request).and_then(|row| row.playback);
+                if let Some(row) = playback.and_then(|id| titles.playbacks.get_mut(&id)) {
+                    (row.failed, row.kept) = (Some(now), None);
+                }
                 if titles.requests.get(&request).is_some_and(|row| row.stage == Stage::Failing) {
                     titles.stage(now, request, Stage::Waiting);
                 }
@@ -852,6 +861,7 @@ impl Truth {
                 });
                 let Some(row) = titles.playbacks.get_mut(&id) else { return };
                 row.stirred = now;
+                let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
                 let window = row.viewing.item.traits(&titles.settings).window;
                 if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
                     row.kept = confirmed.and(account).map(|account| (account, now + window));
