@@ -250,7 +250,7 @@ fn what_is_wished_for_is_what_was_asked_for_last() {
 
 #[test]
 fn a_grant_that_waits_for_the_last_connection_to_be_closed_has_its_whole_time_for_media() {
-    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1])], with(&[]));
+    let mut stage = Stage::new([user(1, 0)], [provider(&[2])], with(&[]));
     stage.closing = 6_000;
     let first = stage.rest(0, vod(1), A);
     assert!(stage.is_fetched(first));
@@ -262,7 +262,7 @@ fn a_grant_that_waits_for_the_last_connection_to_be_closed_has_its_whole_time_fo
     assert_eq!(stage.fate(second), None);
     stage.run(20);
     assert!(stage.is_fetched(second), "its lease ran out, but it has the account");
-    // Nothing comes over it, nor over the one that is tried after it.
+    // Nothing comes over it.
     stage.run(4_980);
     assert!(stage.is_fetched(second));
     stage.run(20_000);

@@ -150,6 +150,8 @@ pub(crate) struct World<'t> {
     titles: Vec<Vec<ProviderId>>,
     /// How long the server waits for a provider's answer.
     patience: Duration,
+    /// By how much players of titles take their time.
+    leisure: u32,
     /// The distance between two packets of a provider's live streams.
     live_every: Duration,
     healed: bool,
@@ -223,6 +225,7 @@ impl<'t> World<'t> {
             devices: Vec::new(),
             titles: Vec::new(),
             patience: Duration::from_secs(3),
+            leisure: 1,
             live_every: Duration::from_millis(100),
             healed: false,
             requests: 0,
@@ -448,6 +451,7 @@ impl<'t> World<'t> {
         self.bench().titles_standing(self.edge.edge())?;
         if self.calls.is_multiple_of(JUDGE_ALL) {
             self.bench().all(self.edge.edge())?;
+            self.truth.titles.prune(self.now);
         }
         Ok(())
     }

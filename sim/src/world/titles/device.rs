@@ -137,6 +137,8 @@ impl World<'_> {
     }
 
     pub(in super::super) fn device_step(&mut self, index: usize, delay: Duration, step: Step) {
+        let own = matches!(step, Step::Begin | Step::Act | Step::Leave);
+        let delay = if own { delay * self.leisure } else { delay };
         let life = self.devices[index].life;
         self.plan_event(self.now + delay, Event::Device { index, life, step });
     }

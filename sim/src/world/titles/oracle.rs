@@ -30,7 +30,7 @@ use holdfast_core::playback::{Place, State};
 use holdfast_core::time::Time;
 
 use super::super::oracle::{Bench, Verdict, holds};
-use super::truth::{Request, Stage, Titles};
+use super::truth::{CLOSING, Request, Stage, Titles};
 
 /// How many parts of a playback may wait.
 const PARTS: usize = 16;
@@ -205,8 +205,10 @@ impl Bench<'_> {
         let known = titles.allocations.contains_key(&grant.allocation);
         holds!(!known, "account-1", "{} is granted twice", grant.allocation);
         holds!(settings.enabled, "account-1", "{:?} is granted and may not be used", grant.account);
-        // It may have been granted before, and not used while its holder's last connection was being closed.
-        let expired = settings.until.is_some_and(|until| until + self.allowance.early <= since);
+        // A playback may have been granted it before, and use it only now that its last connection is closed.
+        let waits = matches!(holder, Holder::Playback(_)) && self.now > since;
+        let late = if waits { CLOSING + self.allowance.slack } else { Duration::ZERO };
+        let expired = settings.until.is_some_and(|until| until + late + self.allowance.early <= self.now);
         holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
         let (limit, open) = (settings.max_connections as usize, account.open.len());
         let bears = limit + usize::from(settings.overlap && self.may_overlap());
@@ -439,7 +441,13 @@ impl Bench<'_> {
 
     /// Whether a request's playback is bound to an account already.
     fn has_account(&self, row: &Request) -> bool {
-        self.truth.titles.requests.values().any(|other| other.key == row.key && other.account.is_some())
+        let titles = &self.truth.titles;
+        let of_it = |own: &super::truth::Playback| {
+            let same = (own.viewing.user, own.viewing.client, own.viewing.item) == row.player();
+            same && own.confirmed.is_some()
+        };
+        titles.requests.values().any(|other| other.key == row.key && other.account.is_some())
+            || titles.playbacks.values().any(of_it)
     }
 
     /// The strongest that a user's claim can be with any of these places.

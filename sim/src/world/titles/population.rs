@@ -130,6 +130,29 @@ impl World<'_> {
         }
     }
 
+    /// So many players of titles, of every kind, who take their time.
+    pub(in super::super) fn invite(&mut self, count: usize) {
+        (self.leisure, self.live_every) = (40, Duration::from_secs(10));
+        let providers = self.providers.len() as u32;
+        let mut dice = super::super::generator(self.seed, 50_000);
+        self.titles = (0..60).map(|_| providers_of(&mut dice, providers)).collect();
+        let (first, users) = (self.truth.titles.first, self.truth.titles.users.len());
+        for index in 0..count {
+            let user = UserId(first + (index % users) as u32);
+            let client = Client { address: IpAddr::from([10, 0, 2, (index % 250) as u8]), agent: 0 };
+            let title = TitleId(dice.random_range(0..60));
+            let device = self.add_device(user, client, Kind::ALL[index % Kind::ALL.len()], title);
+            self.device_step(device, span(&mut dice, 0, 8_000), Step::Begin);
+        }
+    }
+
+    /// All of them go, and nobody comes any more.
+    pub(in super::super) fn everybody_stops(&mut self) -> Result<(), Broken> {
+        self.healed = true;
+        self.leave_titles()?;
+        self.run(self.now + self.longest_title() + Duration::from_secs(120))
+    }
+
     fn say_accounts(&mut self) {
         let accounts = self.truth.titles.accounts.iter().zip(0..);
         let lines = accounts.map(|(row, number)| format!("account {number} of {:?}: {:?}", row.provider, row.settings));

@@ -58,7 +58,11 @@ impl World<'_> {
         };
         // What a script plays is as long as it needs.
         let led = owner.is_some_and(|index| self.devices[index].led);
-        let left = if led && want == Want::Rest { Duration::from_secs(3600) } else { left };
+        let left = match want {
+            Want::Rest if led => Duration::from_secs(3600),
+            Want::Rest => left * self.leisure,
+            _ => left,
+        };
         let allocation = grant.map(|grant| grant.allocation);
         let relay = Relay { allocation, want, left, begun: false, reading: true, stalled: false, idle: Duration::ZERO };
         self.relays.insert(request, relay);
@@ -98,6 +102,7 @@ impl World<'_> {
     }
 
     fn relay_flows(&mut self, request: RequestId, sent: Duration) -> Result<(), Broken> {
+        let said = SAID * self.leisure;
         let Some(relay) = self.relays.get_mut(&request) else { return Ok(()) };
         if relay.reading {
             (relay.left, relay.stalled, relay.idle) = (relay.left.saturating_sub(sent), false, Duration::ZERO);
@@ -119,8 +124,8 @@ impl World<'_> {
             self.close_soon(allocation);
         }
         let Some(relay) = self.relays.get_mut(&request) else { return Ok(()) };
-        let next = left.min(SAID).max(Duration::from_micros(1));
-        let next = if reading { next } else { SAID };
+        let next = left.min(said).max(Duration::from_micros(1));
+        let next = if reading { next } else { said };
         let stalls = !reading && !first && !relay.stalled && sent >= SAID;
         relay.stalled |= stalls;
         self.relay_step(request, next, Step::Flow(next));

@@ -18,6 +18,8 @@ use holdfast_core::time::Time;
 use super::super::playback::truth::Player;
 use super::super::truth::Truth;
 
+/// How long what is over is remembered.
+const REMEMBERED: Duration = Duration::from_secs(300);
 /// The longest that a connection takes to be closed.
 pub const CLOSING: Duration = Duration::from_millis(2_600);
 
@@ -386,6 +388,28 @@ impl Titles {
             (own == account && now < until && row.ended.is_none()).then_some(*id)
         };
         self.playbacks.iter().filter_map(kept)
+    }
+
+    /// How many requests there were.
+    pub fn asked_so_far(&self) -> u64 {
+        self.orders
+    }
+
+    /// Forgets what nothing can follow from any more.
+    pub fn prune(&mut self, now: Time) {
+        let old = |at: Time| at + REMEMBERED < now;
+        self.requests.retain(|_, row| row.stage.is_open() || !old(row.since));
+        self.allocations.retain(|_, row| row.closed.is_none_or(|at| !old(at)));
+        let window = self.settings.hls_session_ttl.max(self.settings.catchup_session_ttl);
+        let open: BTreeSet<PlaybackId> = self.open.iter().filter_map(|id| self.requests.get(id)?.playback).collect();
+        let used: BTreeSet<Holder> = self.allocations.values().map(|row| row.holder).collect();
+        self.playbacks.retain(|id, row| {
+            let over = row.ended.map_or(row.stirred + window, |(_, at)| at);
+            open.contains(id) || used.contains(&Holder::Playback(*id)) || !old(over)
+        });
+        let playbacks = &self.playbacks;
+        self.tokens.retain(|_, playback| playbacks.contains_key(playback));
+        self.sources.retain(|_, row| !row.gone || self.allocations.contains_key(&row.allocation));
     }
 
     fn stage(&mut self, now: Time, id: RequestId, stage: Stage) {
