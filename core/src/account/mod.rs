@@ -208,8 +208,9 @@ impl Accounts {
             expects: None,
             armed: Time::NEVER,
         };
-        let granted =
-            self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
+        let found = self.find(now, holder, &waiting, wish.avoid);
+        let granted = found.filter(|account| !self.is_owed(*account, holder, waiting.strength));
+        let granted = granted.map(|account| self.granted(now, holder, &waiting, account));
         let acquired = granted.unwrap_or_else(|| {
             (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
                 _ if !wish.avoid.is_empty() => return Acquired::Exhausted,

@@ -636,3 +636,17 @@ fn a_slot_that_rests_for_its_title_does_so_only_while_its_account_may_be_used() 
     stage.run(1_000);
     assert_eq!(stage.acquire(Wish { title: wish(A).title, ..wish(B) }), Acquired::Exhausted);
 }
+
+#[test]
+fn what_rests_for_its_title_is_not_had_past_a_stronger_one_that_waits() {
+    let mut stage = Stage::new(vec![cooling(&[1], 300)]);
+    let grant = stage.grant(of(A, WEAK));
+    assert_eq!(stage.acquire(strong(&stage, B, NORMAL)), Acquired::Waiting);
+    stage.run(10);
+    stage.closed(grant);
+    // It rests for the title of the one that gave way, and another weak one wants just that.
+    let same = Wish { title: wish(A).title, ..of(C, WEAK) };
+    assert_eq!(stage.acquire(same), Acquired::Exhausted);
+    stage.run(300);
+    assert_eq!(stage.late(B).unwrap().1, 310);
+}

@@ -366,7 +366,10 @@ impl Bench<'_> {
         let token = row.ask.as_ref().and_then(|ask| ask.token);
         let playback = token.and_then(|token| titles.tokens.get(&token)).and_then(|id| titles.playbacks.get(id));
         let ended = playback.and_then(|row| row.ended);
-        ended.is_some_and(|(reason, _)| !matches!(reason, ViewerEnd::Left | ViewerEnd::Done | ViewerEnd::Idle))
+        // Of one of which nothing was seen nothing is told when it ends.
+        let unseen = playback.is_some_and(|row| !row.started);
+        unseen
+            || ended.is_some_and(|(reason, _)| !matches!(reason, ViewerEnd::Left | ViewerEnd::Done | ViewerEnd::Idle))
     }
 
     fn may_have_failed(&self, row: &Request) -> bool {

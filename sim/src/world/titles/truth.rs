@@ -656,6 +656,9 @@ impl Truth {
                 row.refused = Some(reason);
                 let player = row.player();
                 titles.refusals.insert(player, (reason, now));
+                // What is there for its player is kept for longer by its asking.
+                let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                 titles.stage(now, request, Stage::Over);
             }
             Output::Joined { request, viewer } => {
@@ -668,6 +671,7 @@ impl Truth {
                 if let Some(row) = titles.requests.get_mut(&request) {
                     row.cut = Some(reason);
                     if reason == ViewerEnd::Preempted {
+                        titles.eased.insert(row.player(), now);
                         titles.preempted.insert(row.player(), now);
                     }
                 }
