@@ -119,6 +119,7 @@ pub fn scenarios() -> &'static [Scenario] {
             world::PULL_SCENARIOS,
             world::PLAYBACK_SCENARIOS,
             world::EDGES_SCENARIOS,
+            world::TITLES_SCENARIOS,
             net::SCENARIOS,
             net::PULLED_SCENARIOS,
         ]

@@ -196,7 +196,9 @@ impl Pools {
             let first = (title, 0)..=(title, u32::MAX);
             let rests = group.resting.range(first).map(|(_, place)| *place);
             let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
-            let mut rests = rests.filter(|place| fresh(place) && self.accounts[*place as usize].has(title, 0));
+            let has =
+                |place: &u32| self.accounts[*place as usize].serves && self.accounts[*place as usize].has(title, 0);
+            let mut rests = rests.filter(|place| fresh(place) && has(place));
             let free = || group.free.range(group.next..).chain(&group.free).copied().find(fresh);
             rests.next().or_else(free).map(AccountId)
         })

@@ -253,11 +253,23 @@ impl Accounts {
             } else {
                 let titles = account.resting.iter().map(|(_, title)| *title);
                 let titles = titles.filter(|title| account.has(*title, 0));
-                titles.filter_map(|title| self.queue.first(id, provider, For::Title(title))).next()
+                let mut first = titles.filter_map(|title| self.queue.first(id, provider, For::Title(title)));
+                first.find(|first| {
+                    let wish = self.holders.get(first).and_then(|holding| holding.wish.as_ref());
+                    wish.is_some_and(|wish| !self.is_owed(id, *first, wish.strength))
+                })
             };
             let Some(holder) = next else { break };
             self.fulfil(now, holder, id);
         }
+    }
+
+    /// Whether the slot that is left at an account, which rests for others, is for a stronger one that waits for it to have rested.
+    pub(super) fn is_owed(&self, id: AccountId, holder: Holder, strength: Strength) -> bool {
+        let Some(row) = self.pools.get(id).filter(|row| row.free() == 0) else { return false };
+        let keeps = self.holders.get(&holder).is_some_and(|holding| holding.reserves == Some(id));
+        let first = self.queue.first(id, row.provider, For::Any).and_then(|first| self.holders.get(&first));
+        !keeps && first.and_then(|first| first.wish.as_ref()).is_some_and(|first| first.strength < strength)
     }
 
     /// Who waits and keeps a slot of this account that it can have now.

@@ -624,3 +624,29 @@ fn thousands_that_wait_cost_what_happens_and_no_more() {
     stage.room.tick(ms(2_000), &mut out);
     assert_eq!(stage.room.waiting(), 0);
 }
+
+#[test]
+fn a_slot_that_rests_for_its_title_does_so_only_while_its_account_may_be_used() {
+    let account = Account { until: Some(ms(1_500)), ..Account::default() };
+    let mut stage = Stage::new(vec![Provider { accounts: vec![account], ..cooling(&[1], 5_000) }]);
+    let grant = stage.grant(wish(A));
+    stage.run(1_000);
+    stage.end(A);
+    stage.close(grant);
+    stage.run(1_000);
+    assert_eq!(stage.acquire(Wish { title: wish(A).title, ..wish(B) }), Acquired::Exhausted);
+}
+
+#[test]
+fn what_rests_for_its_title_is_not_had_past_a_stronger_one_that_waits() {
+    let mut stage = Stage::new(vec![cooling(&[1], 300)]);
+    let grant = stage.grant(of(A, WEAK));
+    assert_eq!(stage.acquire(strong(&stage, B, NORMAL)), Acquired::Waiting);
+    stage.run(10);
+    stage.closed(grant);
+    // It rests for the title of the one that gave way, and another weak one wants just that.
+    let same = Wish { title: wish(A).title, ..of(C, WEAK) };
+    assert_eq!(stage.acquire(same), Acquired::Exhausted);
+    stage.run(300);
+    assert_eq!(stage.late(B).unwrap().1, 310);
+}

@@ -247,3 +247,25 @@ fn what_is_wished_for_is_what_was_asked_for_last() {
     assert_eq!(stage.refused(first), Some(RefuseReason::Superseded));
     assert_eq!((stage.fetched(second).account, stage.edge.accounts().waiting()), (Some(AccountId(1)), 0));
 }
+
+#[test]
+fn a_grant_that_waits_for_the_last_connection_to_be_closed_has_its_whole_time_for_media() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[2])], with(&[]));
+    stage.closing = 6_000;
+    let first = stage.rest(0, vod(1), A);
+    assert!(stage.is_fetched(first));
+    for account in [0, 1] {
+        stage.origins.insert(AccountId(account), super::stage::Origin::Mute);
+    }
+    let second = stage.rest(0, vod(1), A);
+    stage.run(5_990);
+    assert_eq!(stage.fate(second), None);
+    stage.run(20);
+    assert!(stage.is_fetched(second), "its lease ran out, but it has the account");
+    // Nothing comes over it.
+    stage.run(4_980);
+    assert!(stage.is_fetched(second));
+    stage.run(20_000);
+    assert_eq!(stage.refused(second), Some(RefuseReason::ProviderFailed));
+    stage.is_empty();
+}

@@ -191,7 +191,7 @@ impl Playbacks {
             return;
         }
         let mut token = token.unwrap_or_else(|| Token(cx.env.entropy()));
-        while self.tokens.contains_key(&token) {
+        while self.tokens.contains_key(&token) || self.ended.recall(cx.now, &token).is_some() {
             token = Token(u128::from_le_bytes(token.0).wrapping_add(1).to_le_bytes());
         }
         title.token = Some(token);
@@ -327,6 +327,7 @@ impl Playbacks {
             playback.holds.claim = Claim::Open(grant);
             title.account = Some(grant.account);
             title.wished = None;
+            cx.accounts.opened(cx.now, grant.allocation);
         }
         let (request, token) = (piece.request, title.token);
         title.running.push(Running { piece, forwarded: false, stalled: false, detached: false });

@@ -157,6 +157,44 @@ names! {
         PollerSilent = "poller-silent",
         /// The program is told to end in the middle of everything.
         Shutdown = "shutdown",
+        /// A provider takes connections and never says a word.
+        ProviderDead = "provider-dead",
+        /// Nobody listens at a provider.
+        ProviderUnreachable = "provider-unreachable",
+        /// A provider answers that it does not have it, or cannot now.
+        ProviderStatus = "provider-status",
+        /// A provider wants other credentials.
+        ProviderForbids = "provider-forbids",
+        /// What a provider answers is of no use.
+        ProviderUseless = "provider-useless",
+        /// A provider answers, and then no media comes.
+        ProviderSilent = "provider-silent",
+        /// A provider breaks a response off.
+        ProviderBreaks = "provider-breaks",
+        /// A provider goes on counting what is closed, and refuses for it.
+        ProviderCountsLate = "provider-counts-late",
+        /// A connection to a provider takes long to be closed.
+        CloseLate = "close-late",
+        /// A connection to a provider is said to be closed twice.
+        DoubledClosed = "doubled-closed",
+        /// Inputs about responses that are over, or that only set up.
+        LateRelay = "late-relay",
+        /// One request for a title is made twice.
+        DoubledFetch = "doubled-fetch",
+        /// A client hangs up while it waits for a title.
+        HangUpFetching = "hang-up-fetching",
+        /// A client takes nothing of its response for a while.
+        ClientStalls = "client-stalls",
+        /// A player seeks and keeps the old response without reading it.
+        KeepOldBody = "old-body-kept",
+        /// A player over HLS pauses for longer than it is remembered.
+        PausePastWindow = "pause-past-window",
+        /// A player asks for the same four times at once.
+        FourAtOnce = "four-at-once",
+        /// A player goes from one title to another.
+        TitleZap = "title-zap",
+        /// A child of HLS names what it was never given.
+        ForgedToken = "forged-token",
     }
 }
 
@@ -278,6 +316,47 @@ names! {
         ViewerEndedLimit = "viewer-ended-user-limit",
         PollerLeft = "poller-left",
         PlaybackDrained = "playback-drained",
+        TitleDrained = "title-drained",
+        FetchedAtOnce = "fetched-at-once",
+        FetchedAfterWait = "fetched-after-wait",
+        FetchedLook = "fetched-look",
+        FetchedLocal = "fetched-local",
+        FetchedPartInTurn = "fetched-part-in-turn",
+        FailedOver = "failed-over",
+        SameAccount = "same-account",
+        OtherAccount = "other-account",
+        CameBackInWindow = "came-back-in-window",
+        WindowPassed = "window-passed",
+        MadeAnew = "made-anew",
+        NoAccountAtOnce = "no-account-at-once",
+        NoAccountInTime = "no-account-in-time",
+        RefusedProviderFailed = "refused-provider-failed",
+        RefusedSuperseded = "refused-superseded",
+        RefusedPreempted = "refused-preempted",
+        RefusedPlaybackOver = "refused-playback-over",
+        TitleUserLimit = "title-user-limit",
+        TitleBlocked = "title-blocked",
+        TitleSoft = "title-soft",
+        TitleByGrace = "title-by-grace",
+        CutSuperseded = "cut-superseded",
+        CutPreempted = "cut-preempted",
+        CutKicked = "cut-kicked",
+        CutEvicted = "cut-evicted",
+        CutShutdown = "cut-shutdown",
+        CutLimit = "cut-user-limit",
+        GivenUpSilent = "given-up-silent",
+        AccountGraced = "account-graced",
+        OneMoreThanThereAre = "one-more-than-there-are",
+        PreemptedPlayback = "preempted-playback",
+        PreemptedSource = "preempted-source",
+        PreemptedProbe = "preempted-probe",
+        TunedOpened = "tuned-opened",
+        TunedShared = "tuned-shared",
+        TunedLingering = "tuned-lingering",
+        TunedWaited = "tuned-waited",
+        TunedNoAccount = "tuned-no-account",
+        TunedPreempted = "tuned-preempted",
+        TunedOff = "tuned-off",
     }
 }
 

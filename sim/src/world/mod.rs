@@ -13,6 +13,7 @@ mod pull;
 mod random;
 mod side;
 mod stream;
+mod titles;
 mod truth;
 mod viewer;
 mod witness;
@@ -23,7 +24,9 @@ use std::io::Write;
 use std::time::Duration;
 
 use holdfast_core::config::{self, Config};
-use holdfast_core::input::{ChannelId, Input, Output, RequestId, SessionId, SourceId, Writer};
+use holdfast_core::input::{
+    AllocationId, ChannelId, Input, Output, ProviderId, RequestId, SessionId, SourceId, Writer,
+};
 use holdfast_core::journal::{self, Recorded};
 use holdfast_core::time::Time;
 use rand::SeedableRng;
@@ -36,6 +39,9 @@ use publisher::Publisher;
 use pull::origin::{self, Link, Origin};
 use pull::truth::Channel;
 use side::{Senses, Side};
+use titles::provider::{self, Provider};
+use titles::relay::{self, Relay};
+use titles::{Device, DeviceStep};
 use truth::Truth;
 use viewer::Viewer;
 pub use witness::Witness;
@@ -45,6 +51,7 @@ use crate::{Figures, Report};
 pub(crate) use named::SCENARIOS;
 pub(crate) use playback::SCENARIOS as PLAYBACK_SCENARIOS;
 pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
+pub(crate) use titles::SCENARIOS as TITLES_SCENARIOS;
 
 /// More calls than this within one simulated second are a live-lock.
 const CALLS_A_SECOND: u64 = 20_000;
@@ -72,6 +79,14 @@ enum Event {
     Origin { channel: usize, index: usize },
     /// An operator does something.
     Operator,
+    /// A step of a connection to a provider; void once it is closed.
+    Account { allocation: AllocationId, step: provider::Step },
+    /// A provider behaves otherwise.
+    Provider { index: usize },
+    /// A step of a response; void once it is over.
+    Relay { request: RequestId, step: relay::Step },
+    /// A step of a player of titles; void if its life has changed since.
+    Device { index: usize, life: u32, step: DeviceStep },
 }
 
 struct Planned {
@@ -125,6 +140,20 @@ pub(crate) struct World<'t> {
     /// Whether the driver asks what will become of a source's media before it hands it in.
     asks_first: bool,
     owners: BTreeMap<RequestId, Owner>,
+    providers: Vec<Provider>,
+    /// By account: what its provider counts.
+    counts: Vec<provider::Count>,
+    connections: BTreeMap<AllocationId, provider::Link>,
+    relays: BTreeMap<RequestId, Relay>,
+    devices: Vec<Device>,
+    /// By title: who has it.
+    titles: Vec<Vec<ProviderId>>,
+    /// How long the server waits for a provider's answer.
+    patience: Duration,
+    /// By how much players of titles take their time.
+    leisure: u32,
+    /// The distance between two packets of a provider's live streams.
+    live_every: Duration,
     healed: bool,
     requests: u64,
     serial: u64,
@@ -139,12 +168,19 @@ pub(crate) struct World<'t> {
 enum Owner {
     Publisher(usize),
     Viewer(usize),
+    Device(usize),
     /// One of a crowd that leaves as soon as it is let in.
     Passer,
 }
 
 impl<'t> World<'t> {
     pub fn new(config: Config, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
+        let users = config.users.len();
+        Self::with_titles(config, users, seed, plan, trace)
+    }
+
+    /// The same, and users from `first` on play titles.
+    pub fn with_titles(config: Config, first: usize, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
         let edge = Recorded::on(config.clone());
         let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
         let numbered = || config.channels.iter().enumerate();
@@ -157,10 +193,11 @@ impl<'t> World<'t> {
         let origins = numbered()
             .map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect())
             .collect();
+        let provider = |place: usize| Provider::new(generator(seed, 30_000 + place as u64));
         let mut world = World {
             now: Time::ZERO,
             seed,
-            truth: Truth::new(&config, edge.edge().feeds().feeds(), channels),
+            truth: Truth::new(&config, first, edge.edge().feeds().feeds(), channels),
             edge,
             allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
             plan,
@@ -176,6 +213,20 @@ impl<'t> World<'t> {
             links: BTreeMap::new(),
             asks_first: false,
             owners: BTreeMap::new(),
+            providers: (0..config.providers.len()).map(provider).collect(),
+            counts: config
+                .providers
+                .iter()
+                .flat_map(|provider| &provider.accounts)
+                .map(|_| Default::default())
+                .collect(),
+            connections: BTreeMap::new(),
+            relays: BTreeMap::new(),
+            devices: Vec::new(),
+            titles: Vec::new(),
+            patience: Duration::from_secs(3),
+            leisure: 1,
+            live_every: Duration::from_millis(100),
             healed: false,
             requests: 0,
             serial: 0,
@@ -184,6 +235,7 @@ impl<'t> World<'t> {
             scratch: Vec::new(),
             trace,
         };
+        world.truth.titles.slack = world.allowance.slack;
         world.note_arrivals();
         world
     }
@@ -252,6 +304,13 @@ impl<'t> World<'t> {
                 Ok(())
             }
             Event::Operator => self.operate(),
+            Event::Account { allocation, step } => self.account_step(allocation, step),
+            Event::Provider { index } => {
+                self.provider_step(index);
+                Ok(())
+            }
+            Event::Relay { request, step } => self.relay(request, step),
+            Event::Device { index, life, step } => self.device(index, life, step),
         }
     }
 
@@ -259,6 +318,11 @@ impl<'t> World<'t> {
     fn call(&mut self, input: Input) -> Result<(), Broken> {
         match input {
             Input::Media { from: Writer::Source(source), .. } if self.asks_first => self.ask_first(source, input),
+            // What is due is done first, so that whatever follows would be of it.
+            input if self.truth.titles.is_stale(&input) => {
+                self.handle(Input::Tick)?;
+                self.handle(input)
+            }
             input => self.handle(input),
         }
     }
@@ -267,11 +331,15 @@ impl<'t> World<'t> {
         self.budget()?;
         self.witness.input(self.now, &self.truth, &input);
         self.witness.play_input(&self.truth, &input);
+        self.witness.title_input(&self.truth, &input);
         if self.trace.is_some() && input != Input::Tick {
             self.say(format_args!("→ {}", brief(&input)));
         }
         let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
+        // With a clock that goes back, what is due may be so only now.
+        let stale = self.truth.titles.is_stale(&input) && !self.plan.has(Fault::ClockBack);
         self.truth.before(self.now, clock, &input);
+        self.note_kick(&input);
         let mut senses = Senses {
             now: self.now,
             truth: &self.truth,
@@ -288,6 +356,16 @@ impl<'t> World<'t> {
             if self.trace.is_some() {
                 self.say(format_args!("← {output:?}"));
             }
+            if stale {
+                let what = format!("{output:?} comes of {input:?}");
+                return Err(Broken { id: "play-17", what });
+            }
+            if self.truth.titles.concerns(output, self.truth.channels.len()) {
+                self.bench().title_output(&input, output)?;
+                self.witness.title_output(self.now, &self.truth, &input, output);
+                self.truth.title_output(self.now, output);
+                continue;
+            }
             self.truth.play_hear(self.now, output);
             self.bench().play_output(&input, output)?;
             self.bench().output(&input, output)?;
@@ -300,6 +378,7 @@ impl<'t> World<'t> {
         let taken = self.taken(&input)?;
         self.truth.after(self.now, &input);
         self.truth.play_after(self.now);
+        self.truth.title_after(self.now, &input);
         self.truth.pull_after(self.now, &input, taken);
         self.judge(&input, &outputs)?;
         for output in outputs.drain(..) {
@@ -307,6 +386,13 @@ impl<'t> World<'t> {
         }
         self.scratch = outputs;
         Ok(())
+    }
+
+    /// Whom an operator ends, as it stands before that.
+    fn note_kick(&mut self, input: &Input) {
+        let Input::Kick { playback, .. } = input else { return };
+        let row = self.edge.edge().playback().get(*playback).filter(|row| self.truth.titles.is_of(row.viewing.user));
+        self.truth.titles.kicked = row.map(|row| (*playback, row.viewing));
     }
 
     /// Whether a source's media went into its feed, which is judged.
@@ -362,8 +448,10 @@ impl<'t> World<'t> {
             }
         }
         self.bench().standing(self.edge.edge())?;
+        self.bench().titles_standing(self.edge.edge())?;
         if self.calls.is_multiple_of(JUDGE_ALL) {
             self.bench().all(self.edge.edge())?;
+            self.truth.titles.prune(self.now);
         }
         Ok(())
     }
@@ -377,30 +465,45 @@ impl<'t> World<'t> {
                 match self.owners.get(&request) {
                     Some(Owner::Publisher(index)) => self.told(*index, Some(session)),
                     Some(Owner::Passer) => self.pass(session),
-                    Some(Owner::Viewer(_)) | None => {}
+                    Some(Owner::Viewer(_) | Owner::Device(_)) | None => {}
                 }
             }
-            Output::Refuse { request, .. } => match self.owners.get(&request) {
+            Output::Refuse { request, reason } => match self.owners.get(&request) {
                 Some(Owner::Publisher(index)) => self.told(*index, None),
                 Some(Owner::Viewer(index)) => self.turned_away(*index),
+                Some(Owner::Device(index)) => return self.device_refused(*index, request, reason),
                 Some(Owner::Passer) | None => {}
             },
             Output::Finish { session, .. } => self.cut(session),
             Output::Joined { request, viewer } => {
-                if let Some(Owner::Viewer(index)) = self.owners.get(&request) {
-                    return self.watching(*index, viewer);
-                }
+                return match self.owners.get(&request) {
+                    Some(Owner::Viewer(index)) => self.watching(*index, viewer),
+                    Some(Owner::Device(index)) => self.device_watches(*index, request, viewer),
+                    _ => Ok(()),
+                };
             }
-            Output::Ready { feed } => self.readable(feed),
-            Output::ViewerEnd { viewer, .. } => self.viewer_ended(viewer),
+            Output::Ready { feed } => {
+                self.readable(feed);
+                self.live_readable(feed);
+            }
+            Output::ViewerEnd { viewer, .. } => {
+                self.viewer_ended(viewer);
+                return self.live_ended(viewer);
+            }
             Output::Rebuild { session } => self.side.rebuilt(session),
             Output::KeyFrame { session } => self.side.key_frame(session),
-            Output::Open { source, channel, index, .. } => self.open_link(source, channel, index),
-            Output::Close { source } => self.close_link(source),
+            Output::Open { source, grant: Some(grant), .. } => self.use_grant(grant, provider::Use::Source(source)),
+            Output::Open { source, channel, index, grant: None } => self.open_link(source, channel, index),
+            Output::Close { source } => match self.truth.titles.sources.get(&source).map(|row| row.allocation) {
+                Some(allocation) => self.close_soon(allocation),
+                None => self.close_link(source),
+            },
             Output::SourceKeyFrame { source } => self.want_key_frame(source),
             Output::Polls { viewer, token, .. } => self.polls(viewer, token),
             Output::Playlist { .. } | Output::Note(_) => {}
-            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
+            Output::Fetch { request, grant, .. } => return self.begin_relay(request, grant),
+            Output::Cut { request, .. } => return self.cut_relay(request),
+            Output::Drop { allocation } => return self.drop_connection(allocation),
         }
         Ok(())
     }

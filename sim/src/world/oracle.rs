@@ -373,7 +373,7 @@ impl Bench<'_> {
         }
         let Some(join) = self.truth.joins.iter().find(|join| join.request == request) else {
             // Whether users may play is judged for itself.
-            if self.truth.users.is_play(request) {
+            if self.truth.users.is_play(request) || self.truth.titles.is_request(request) {
                 return Ok(());
             }
             return Err(Broken { id: "publish-7", what: format!("{request:?} is refused and was never made") });
@@ -522,7 +522,7 @@ impl Bench<'_> {
         holds!(unanswered.0 == unanswered.1, "publish-8", "unanswered POSTs, by the core and in truth: {unanswered:?}");
         let sessions = (edge.publish().session_count(), self.truth.present.len());
         holds!(sessions.0 == sessions.1, "publish-8", "sessions, by the core and in truth: {sessions:?}");
-        let viewers = (edge.feeds().viewer_count(), self.truth.watching);
+        let viewers = (edge.feeds().viewer_count(), self.truth.watching + self.truth.titles.watching());
         holds!(viewers.0 == viewers.1, "feed-2", "viewers, by the core and in truth: {viewers:?}");
         self.play_standing(edge)?;
         self.channels(edge)
@@ -577,6 +577,7 @@ impl Bench<'_> {
     pub fn all(&self, edge: &Edge) -> Verdict {
         self.standing(edge)?;
         self.play_all(edge)?;
+        self.titles_all(edge)?;
         for (place, state) in self.truth.places.iter().zip(edge.publish().endpoints()) {
             let name = &place.settings.name;
             let holders = state.holders().eq(place.slots.iter().copied());
@@ -608,6 +609,7 @@ impl Bench<'_> {
         holds!(left == (0, 0, 0, 0), "publish-8", "sessions, POSTs, deadlines and viewers left: {left:?}");
         self.channels_rest(edge)?;
         self.play_rest(edge)?;
+        self.titles_rest(edge)?;
         // What is left is to let go of what feeds keep, once nobody has sent or watched for `idle`.
         let kept = self.truth.feeds.values().filter(|feed| !feed.chunks.is_empty());
         let last = kept.filter_map(|feed| feed.used).max().map(|used| used + self.truth.live.idle);

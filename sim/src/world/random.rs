@@ -19,15 +19,16 @@ use super::oracle::{Allowance, Broken};
 use super::playback::{settings, users};
 use super::pull::channels;
 use super::truth::{Fate, Place};
-use super::{Event, Owner, World, generator};
+use super::{Event, Owner, World, generator, titles};
 use crate::{Figures, Report};
 
 /// Runs one seed.
 pub(super) fn play(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
     let mut dice = generator(seed, 0);
     let plan = Plan::draw(&mut dice);
-    let config = config(&mut dice);
-    let mut world = World::new(config, seed, plan, trace);
+    let mut config = config(&mut dice);
+    let first = titles::configure(&mut dice, &mut config);
+    let mut world = World::with_titles(config, first, seed, plan, trace);
     let lived = world.live_through(&mut dice);
     let now = world.now;
     let figures = world.figures();
@@ -91,7 +92,14 @@ impl World<'_> {
         self.settle()?;
         self.depart(dice)?;
         let idle = self.truth.live.idle;
-        self.run(self.now + self.truth.longest_wait() + self.longest_pull() + idle + Duration::from_secs(1))?;
+        self.run(
+            self.now
+                + self.truth.longest_wait()
+                + self.longest_pull()
+                + self.longest_title()
+                + idle
+                + Duration::from_secs(1),
+        )?;
         self.bench().rest(self.edge.edge())
     }
 
@@ -113,6 +121,7 @@ impl World<'_> {
         }
         self.populate_channels(dice);
         self.populate_users(dice);
+        self.populate_titles(dice);
         self.plan_stall();
         let at = self.now + span(dice, 500, 20_000);
         self.plan_event(at, Event::Operator);
@@ -176,7 +185,8 @@ impl World<'_> {
         let source = SourceId::from_parts(index, generation);
         self.deliver(Input::Opened { source })?;
         self.deliver(Input::Arrived { source })?;
-        self.deliver(Input::Lost { source, loss: Loss::ALL[index as usize % Loss::ALL.len()] })
+        self.deliver(Input::Lost { source, loss: Loss::ALL[index as usize % Loss::ALL.len()] })?;
+        self.talk_nonsense_of_titles(index, generation)
     }
 
     /// One of a crowd was let in: it leaves again.
@@ -191,6 +201,7 @@ impl World<'_> {
         self.healed = true;
         self.plan = self.plan.healed();
         self.heal_origins();
+        self.heal_providers();
         if let Some(until) = self.driver.still {
             self.run(until)?;
         }
@@ -200,12 +211,13 @@ impl World<'_> {
     /// All waiting is over, all dead are gone, whoever lives is served.
     fn settle(&mut self) -> Result<(), Broken> {
         let (longest, allowance) = (self.truth.longest_wait(), self.allowance);
-        let longest = longest.max(self.longest_pull());
+        let longest = longest.max(self.longest_pull()).max(self.longest_title());
         self.run(self.now + longest + allowance.slack + allowance.unseen + Duration::from_secs(8))?;
         self.allowance = Allowance { slack: Duration::ZERO, ..allowance };
         self.bench().all(self.edge.edge())?;
         self.all_read()?;
         self.try_channels()?;
+        self.try_titles()?;
         let held: usize = self.truth.places.iter().map(|place| place.held.len()).sum();
         let broken = |id, what| Err(Broken { id, what });
         if held > 0 {
@@ -241,6 +253,7 @@ impl World<'_> {
             return self.call(Input::Drain);
         }
         self.leave_channels()?;
+        self.leave_titles()?;
         let live: Vec<SessionId> = self.truth.live_sessions().map(|(id, _)| id).collect();
         for session in live {
             self.send(session, None);

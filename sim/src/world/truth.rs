@@ -16,6 +16,7 @@ use holdfast_core::time::Time;
 use super::playback::truth::Users;
 use super::pull::truth::{Channel, Source};
 use super::stream::Stream;
+use super::titles::truth::Titles;
 
 /// What became of a POST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,6 +210,7 @@ pub struct Truth {
     pub channels: Vec<Channel>,
     pub sources: BTreeMap<SourceId, Source>,
     pub users: Users,
+    pub titles: Titles,
     /// Requests of viewers that poll, and when they were made.
     pub asks: BTreeMap<RequestId, (ViewerId, Time)>,
     pub draining: bool,
@@ -220,7 +222,8 @@ pub struct Truth {
 }
 
 impl Truth {
-    pub fn new(config: &Config, feeds: impl Iterator<Item = FeedId>, channels: Vec<Channel>) -> Self {
+    /// Users from `first` on play titles.
+    pub fn new(config: &Config, first: usize, feeds: impl Iterator<Item = FeedId>, channels: Vec<Channel>) -> Self {
         let place = |endpoint: &Endpoint| Place {
             settings: endpoint.clone(),
             slots: vec![None; endpoint.slots as usize],
@@ -244,7 +247,8 @@ impl Truth {
             answers: BTreeMap::new(),
             channels,
             sources: BTreeMap::new(),
-            users: Users::new(config),
+            users: Users::new(config, first),
+            titles: Titles::new(config, first),
             asks: BTreeMap::new(),
             draining: false,
             clock: Time::ZERO,
@@ -270,6 +274,7 @@ impl Truth {
         }
         self.freed = None;
         self.play_before(now, input);
+        self.title_before(now, input);
         match input {
             Input::Offer { request, endpoint } if !self.posts.contains_key(request) => {
                 self.offer(now, *request, *endpoint);

@@ -40,7 +40,7 @@ impl Witness {
                 None if truth.joins.iter().any(|join| join.request == *request) => {
                     self.faults.add(Fault::HangUpWaiting);
                 }
-                None if truth.users.is_play(*request) => {}
+                None if truth.users.is_play(*request) || truth.titles.is_request(*request) => {}
                 None => self.faults.add(Fault::Nonsense),
             },
             Input::Answered { session } => {

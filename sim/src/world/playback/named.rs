@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use holdfast_core::config::{Channel, Config, Endpoint, Live, Playback, Strategy, User};
+use holdfast_core::config::{Account, Channel, Config, Endpoint, Live, Playback, Provider, Strategy, User};
 use holdfast_core::input::{Client, FeedId, Input, RefuseReason, RequestId, UserId, ViewerEnd, ViewerId, Viewing};
 use holdfast_core::playback::{Item, Place};
 use holdfast_core::time::Time;
@@ -65,9 +65,14 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         [Strategy::GraceHold],
         evening_config,
         evening,
-        "1000 viewers of 400 users for 8 h: nothing is left"
+        "1000 viewers of 400 users, of channels and of titles of 10 providers, for 8 h: nothing is left"
     ),
 ];
+
+/// How many users of an evening watch channels; as many play titles.
+const FEED_USERS: usize = 200;
+/// How many viewers of each there are.
+const EACH: usize = 500;
 
 type Script = fn(&mut World<'_>, &mut Figures) -> Result<(), Broken>;
 
@@ -93,7 +98,9 @@ fn play(
         providers: Vec::new(),
     };
     change(&mut config);
-    let mut world = World::new(config, seed, Plan::calm(), trace);
+    // Where there are providers, all but the first of the users play their titles.
+    let first = if config.providers.is_empty() { config.users.len() } else { FEED_USERS };
+    let mut world = World::with_titles(config, first, seed, Plan::calm(), trace);
     let mut figures = Figures::default();
     let played = script(&mut world, &mut figures);
     let now = world.now;
@@ -127,7 +134,19 @@ fn evening_config(config: &mut Config) {
     config.channels = (0..20).map(channel).collect();
     config.live.idle = Duration::from_secs(9 * 3600);
     let user = |index: u32| User { name: format!("u{index}"), max_connections: 1 + index % 3, ..User::default() };
-    config.users = (0..400).map(user).collect();
+    config.users = (0..2 * FEED_USERS as u32).map(user).collect();
+    // Players do something each minute or so, and what is kept for them is kept accordingly.
+    config.playback.hls_session_ttl = Duration::from_secs(300);
+    config.playback.catchup_session_ttl = Duration::from_secs(600);
+    let account = |limit| Account { max_connections: limit, ..Account::default() };
+    let live = config.channels[0].clone();
+    let provider = |index: u32| Provider {
+        name: format!("p{index}"),
+        accounts: vec![account(1), account(2), account(2 + index % 4)],
+        live: live.clone(),
+        ..Provider::default()
+    };
+    config.providers = (0..10).map(provider).collect();
 }
 
 impl World<'_> {
@@ -405,7 +424,8 @@ fn evening(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
         }
     }
     world.note_arrivals();
-    let (mut watching, mut refused): (Vec<Option<RequestId>>, u64) = (vec![None; 1000], 0);
+    world.invite(EACH);
+    let (mut watching, mut refused): (Vec<Option<RequestId>>, u64) = (vec![None; EACH], 0);
     let until = world.now + Duration::from_secs(8 * 3600);
     let mut asked = 0;
     while world.now < until {
@@ -418,7 +438,7 @@ fn evening(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
             None => {
                 let channel = world.dice.random_range(0..20);
                 let feed = world.feed(channel);
-                watching[index] = Some(world.ask_ts(index as u32 % 400, feed, (index % 250) as u8)?);
+                watching[index] = Some(world.ask_ts((index % FEED_USERS) as u32, feed, (index % 250) as u8)?);
                 asked += 1;
             }
         }
@@ -427,14 +447,23 @@ fn evening(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     for request in watching.into_iter().flatten() {
         world.abort(request)?;
     }
-    world.wait(120_000)?;
+    world.everybody_stops()?;
+    let titles = &world.truth.titles;
+    let connections: usize = titles.accounts.iter().map(|account| account.open.len()).sum();
     let left = world.truth.users.alive
         + world.truth.watching
+        + titles.open.len()
+        + titles.watching()
+        + connections
+        + world.counts.iter().map(|count| count.open as usize).sum::<usize>()
         + world.truth.channels.iter().map(|row| row.open.len()).sum::<usize>();
     world.bench().channels_rest(world.edge.edge())?;
     figures.add("asked", asked);
     figures.add("refused", refused);
+    figures.add("titles", world.truth.titles.asked_so_far());
+    figures.add("granted", world.truth.titles.accounts.iter().map(|account| account.grants).sum());
     figures.add("left", left as u64);
     shows!(left == 0, "{left} are left");
+    world.bench().titles_rest(world.edge.edge())?;
     world.nobody_plays()
 }

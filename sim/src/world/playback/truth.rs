@@ -107,7 +107,8 @@ pub struct Users {
 }
 
 impl Users {
-    pub fn new(config: &config::Config) -> Self {
+    /// Only the users before `first`: those from there on are judged for themselves.
+    pub fn new(config: &config::Config, first: usize) -> Self {
         let user = |limits: &config::User| User {
             limits: limits.clone(),
             rows: Vec::new(),
@@ -121,7 +122,7 @@ impl Users {
         };
         Users {
             settings: config.playback.clone(),
-            users: config.users.iter().map(user).collect(),
+            users: config.users[..first].iter().map(user).collect(),
             plays: BTreeMap::new(),
             names: BTreeMap::new(),
             seen: BTreeMap::new(),
@@ -212,11 +213,13 @@ impl Users {
 
 impl Truth {
     pub fn play_before(&mut self, now: Time, input: &Input) {
+        let of_titles = |viewing: &Viewing| self.titles.is_of(viewing.user);
+        let elsewhere = matches!(input, Input::Play { viewing, .. } if of_titles(viewing));
         let users = &mut self.users;
         (users.fresh, users.asking, users.hangup) = (None, None, None);
         users.touched.clear();
         match *input {
-            Input::Play { request, viewing } if !users.is_play(request) => {
+            Input::Play { request, viewing } if !elsewhere && !users.is_play(request) => {
                 users.orders += 1;
                 let (order, stage) = (users.orders, Stage::Asked);
                 let play = Play { viewing, asked: now, order, stage, place: None, fallen: false, evicted: None };
@@ -468,7 +471,8 @@ impl Truth {
         self.users.refused = Some((player, Refusal { at: now, reason, freed }));
         // Kicked or drained, it may have been connected already.
         self.joins.retain(|join| join.request != request);
-        self.play_over(now, request, Frees::Everybody);
+        let by = self.users.plays.get(&request).and_then(|play| play.evicted);
+        self.play_over(now, request, by.map_or(Frees::Everybody, Frees::One));
     }
 
     fn block(&mut self, now: Time, input: &Input, request: RequestId, kicked: bool) {

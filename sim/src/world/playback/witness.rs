@@ -22,6 +22,7 @@ impl Witness {
             },
             Input::Kick { playback, .. } => {
                 let live = users.named(*playback).is_some_and(|request| users.plays[&request].stage != Stage::Over);
+                let live = live || truth.titles.playbacks.get(playback).is_some_and(|row| row.ended.is_none());
                 self.faults.add(if live { Fault::KickPlayback } else { Fault::LateKick });
             }
             Input::Drain if !truth.draining && users.alive > 0 => self.marks.add(Mark::PlaybackDrained),

@@ -1,0 +1,712 @@
+//! The invariants of titles and accounts (spec: playback §4, §5, §9), judged from the actors' truth.
+//!
+//! | id | what must hold |
+//! |---|---|
+//! | `account-1` | a grant is of an account that may be used, of the provider that it says, under a name never given before, and of the account that an address names |
+//! | `account-2` | an account never bears more connections than it has, but one for an instant grace where it bears that; by grants, and by the provider's own count |
+//! | `account-3` | only the stronger makes somebody give way |
+//! | `account-4` | nobody is refused for want of an account while one is free, or held by somebody weaker |
+//! | `account-5` | nothing is left of what is over |
+//! | `account-6` | a connection is given up once, and whoever is over holds none |
+//! | `account-7` | an account that is kept for a playback goes to nobody else |
+//! | `account-8` | a connection over which nothing comes is given up after `starting_deadline` |
+//! | `account-9` | one connection more than there are lasts no longer than a grace |
+//! | `play-11` | a playback has one connection at a time |
+//! | `play-12` | what was ended for good is not revived; who is blocked or gave way just now stays out |
+//! | `play-13` | a request is answered once, is fetched while it waits, is cut while it is fetched, for a reason that is so |
+//! | `play-14` | one playback is of one user, one item, one token |
+//! | `play-15` | parts are fetched in the order in which they were asked for |
+//! | `play-16` | whoever asks for a title is answered in time |
+//! | `play-17` | what is stale changes nothing |
+
+use std::time::Duration;
+
+use holdfast_core::account::{Holder, LeaseState, Strength};
+use holdfast_core::edge::Edge;
+use holdfast_core::input::{
+    AccountId, AllocationId, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Want,
+};
+use holdfast_core::playback::{Place, State};
+use holdfast_core::time::Time;
+
+use super::super::oracle::{Bench, Verdict, holds};
+use super::truth::{CLOSING, Request, Stage, Titles};
+
+/// How many parts of a playback may wait.
+const PARTS: usize = 16;
+/// How long a refusal answers the same player again.
+const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
+
+/// What a request is fetched with.
+struct Fetched {
+    request: RequestId,
+    playback: Option<PlaybackId>,
+    token: Option<holdfast_core::input::Token>,
+    index: u32,
+    grant: Option<Grant>,
+}
+
+impl Bench<'_> {
+    /// Judges an output about titles before the truth takes it in.
+    pub fn title_output(&self, input: &Input, output: &Output) -> Verdict {
+        let titles = &self.truth.titles;
+        match *output {
+            Output::Fetch { request, playback, token, index, grant } => {
+                self.title_fetch(&Fetched { request, playback, token, index, grant })
+            }
+            Output::Refuse { request, reason } => {
+                let row = &titles.requests[&request];
+                holds!(row.stage.waits(), "play-13", "{request:?} is refused for {reason:?} and is {:?}", row.stage);
+                self.title_refused(input, request, row, reason)
+            }
+            Output::Cut { request, reason } => {
+                let Some(row) = titles.requests.get(&request) else {
+                    holds!(false, "play-13", "{request:?} is cut and was never made");
+                    return Ok(());
+                };
+                let fetched = matches!(row.stage, Stage::Fetching | Stage::Failing | Stage::Finishing | Stage::Dropped);
+                holds!(fetched, "play-13", "{request:?} is cut as {reason:?} and is {:?}", row.stage);
+                self.title_cut(input, request, row, reason)
+            }
+            Output::Drop { allocation } => {
+                let Some(row) = titles.allocations.get(&allocation) else {
+                    holds!(false, "account-6", "{allocation} is given up and was never granted");
+                    return Ok(());
+                };
+                let so = row.closed.is_none() && row.dropped.is_none();
+                holds!(so, "account-6", "{allocation} is given up again: {row:?}");
+                let source = matches!(row.holder, Holder::Source(_));
+                holds!(!source, "account-6", "{allocation} is of a source, which is closed as such");
+                Ok(())
+            }
+            Output::Joined { request, .. } => {
+                let row = &titles.requests[&request];
+                holds!(row.stage.waits() && row.ask.is_none(), "play-13", "{request:?} is let in and is {row:?}");
+                self.may_have(request, row)
+            }
+            Output::Open { source, channel, index, grant } => {
+                let Some(row) = titles.channels.get(&channel) else {
+                    holds!(false, "pull-3", "{source} is opened for channel {channel:?}, which is none");
+                    return Ok(());
+                };
+                holds!(!titles.draining, "pull-7", "{source} is opened while the program ends");
+                holds!(row.open.len() < 2, "pull-3", "{source} is the third connection of {channel:?}");
+                holds!(!titles.sources.contains_key(&source), "pull-3", "{source} is opened twice");
+                let Some(grant) = grant else {
+                    holds!(false, "account-1", "{source} is opened at a provider without an account");
+                    return Ok(());
+                };
+                let Some(provider) = row.providers.get(index as usize) else {
+                    holds!(false, "account-1", "{source} is opened at {index} of {:?}", row.providers);
+                    return Ok(());
+                };
+                let own = titles.accounts.get(grant.account.0 as usize).map(|account| account.provider);
+                holds!(
+                    own == Some(*provider),
+                    "account-1",
+                    "{source} is opened at {provider:?} by {grant:?} of {own:?}"
+                );
+                self.granted(grant, Holder::Source(source), self.now)
+            }
+            Output::Close { source } => {
+                let there = titles.sources.get(&source).is_some_and(|row| !row.gone);
+                holds!(there, "pull-3", "{source} is closed and does not stand");
+                Ok(())
+            }
+            Output::ViewerEnd { viewer, reason } => {
+                holds!(
+                    !matches!(reason, ViewerEnd::Done | ViewerEnd::Failed | ViewerEnd::Superseded),
+                    "play-13",
+                    "{viewer} of a live stream ends as {reason:?}"
+                );
+                Ok(())
+            }
+            Output::Note(ref note) => self.title_note(note),
+            _ => Ok(()),
+        }
+    }
+
+    fn title_fetch(&self, fetched: &Fetched) -> Verdict {
+        let titles = &self.truth.titles;
+        let request = fetched.request;
+        let Some(row) = titles.requests.get(&request) else {
+            holds!(false, "play-13", "{request:?} is fetched and was never made");
+            return Ok(());
+        };
+        let Some(ask) = &row.ask else {
+            holds!(false, "play-13", "{request:?} is for a live stream and is fetched");
+            return Ok(());
+        };
+        holds!(row.stage.waits(), "play-13", "{request:?} is fetched and is {:?}", row.stage);
+        holds!(!titles.draining, "play-10", "{request:?} is fetched while the program ends");
+        self.may_have(request, row)?;
+        holds!(
+            fetched.playback.is_none() == (ask.want == Want::Look),
+            "play-14",
+            "{request:?}, {:?}, is of {:?}",
+            ask.want,
+            fetched.playback
+        );
+        if let Some(token) = ask.token.filter(|_| ask.want != Want::Look) {
+            holds!(fetched.token == Some(token), "play-14", "{request:?} of {token:?} is of {:?}", fetched.token);
+        }
+        if let Some(token) = fetched.token.filter(|_| ask.want != Want::Look) {
+            let over = titles.over.get(&token);
+            let revived = over.is_some_and(|at| self.now + self.allowance.early < *at + titles.settings.ended_memory);
+            holds!(!revived, "play-12", "{request:?} revives what was ended at {over:?}");
+        }
+        if let Some(playback) = fetched.playback {
+            if let Some(known) = titles.playbacks.get(&playback) {
+                let same = (known.viewing.user, known.viewing.item) == (row.viewing.user, row.viewing.item);
+                holds!(same, "play-14", "{request:?} is of {playback}, which is {:?}", known.viewing);
+                let token = known.token.is_none() || fetched.token.is_none() || known.token == fetched.token;
+                holds!(token, "play-14", "{playback} is known by {:?} and by {:?}", known.token, fetched.token);
+                holds!(known.ended.is_none(), "play-13", "{request:?} is of {playback}, over: {:?}", known.ended);
+            }
+            let other = titles.allocations_of(Holder::Playback(playback)).next();
+            holds!(other.is_none(), "play-11", "{request:?} of {playback} is fetched beside {other:?}");
+            let fetching = titles
+                .fetching(playback)
+                .find(|(id, row)| *id != request && row.stage == Stage::Fetching && row.allocation.is_some());
+            holds!(fetching.is_none(), "play-11", "{request:?} of {playback} is fetched beside {fetching:?}");
+        }
+        if ask.want == Want::Part {
+            let before = titles.open.iter().map(|id| (*id, &titles.requests[id])).find(|(id, other)| {
+                *id != request
+                    && other.key == row.key
+                    && other.order < row.order
+                    && other.stage == Stage::Waiting
+                    && other.want() == Some(Want::Part)
+                    && !other.failed
+                    && !row.failed
+            });
+            holds!(before.is_none(), "play-15", "{request:?} is fetched before {:?}", before.map(|(id, _)| id));
+        }
+        let Some(grant) = fetched.grant else {
+            holds!(ask.providers.is_empty(), "account-1", "{request:?} is fetched without an account");
+            return Ok(());
+        };
+        let Some(provider) = ask.providers.get(fetched.index as usize) else {
+            holds!(false, "account-1", "{request:?} is fetched at {} of {:?}", fetched.index, ask.providers);
+            return Ok(());
+        };
+        let own = titles.accounts.get(grant.account.0 as usize).map(|account| account.provider);
+        holds!(own == Some(*provider), "account-1", "{request:?} is fetched at {provider:?} by {grant:?} of {own:?}");
+        let named = ask.account.is_none_or(|account| account == grant.account || !titles.is_firm(row.viewing.item));
+        holds!(named, "account-1", "{request:?} is of {:?} and fetched by {grant:?}", ask.account);
+        self.granted(grant, fetched.playback.map_or(Holder::Probe(request), Holder::Playback), row.since)
+    }
+
+    /// Judges a grant as such.
+    fn granted(&self, grant: Grant, holder: Holder, since: Time) -> Verdict {
+        let titles = &self.truth.titles;
+        let account = &titles.accounts[grant.account.0 as usize];
+        let settings = &account.settings;
+        let known = titles.allocations.contains_key(&grant.allocation);
+        holds!(!known, "account-1", "{} is granted twice", grant.allocation);
+        holds!(settings.enabled, "account-1", "{:?} is granted and may not be used", grant.account);
+        // A playback may have been granted it before, and use it only now that its last connection is closed.
+        let waits = matches!(holder, Holder::Playback(_)) && self.now > since;
+        let late = if waits { CLOSING + self.allowance.slack } else { Duration::ZERO };
+        let expired = settings.until.is_some_and(|until| until + late + self.allowance.early <= self.now);
+        holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
+        let (limit, open) = (settings.max_connections as usize, account.open.len());
+        let bears = limit + usize::from(settings.overlap && self.may_overlap());
+        holds!(
+            limit == 0 || open < bears,
+            "account-2",
+            "{:?} has {limit}, {open} are open, and is granted",
+            grant.account
+        );
+        // What is kept for a playback is counted where it has no connection that counts itself.
+        let own = |playback: &PlaybackId| holder == Holder::Playback(*playback);
+        let connected = |playback: &PlaybackId| titles.allocations_of(Holder::Playback(*playback)).next().is_some();
+        let early = self.now + self.allowance.early + self.allowance.slack;
+        let kept: Vec<_> =
+            titles.kept(grant.account, early).filter(|playback| !own(playback) && !connected(playback)).collect();
+        holds!(
+            limit == 0 || open >= limit || open + kept.len() < bears,
+            "account-7",
+            "{:?} has {limit}, {open} are open, is kept for {kept:?}, and is granted to {holder:?}",
+            grant.account
+        );
+        Ok(())
+    }
+
+    fn may_overlap(&self) -> bool {
+        self.truth.titles.has_instant_grace()
+    }
+
+    /// Nobody gets anything who may not play, or not yet again.
+    fn may_have(&self, request: RequestId, row: &Request) -> Verdict {
+        let titles = &self.truth.titles;
+        let Some(limits) = titles.limits(row.viewing.user) else {
+            holds!(false, "play-2", "{request:?} is of nobody");
+            return Ok(());
+        };
+        holds!(limits.enabled, "play-2", "{request:?} plays for a user that may not");
+        let expired = limits.until.is_some_and(|until| until + self.allowance.early <= row.asked);
+        holds!(
+            !expired || row.fetches > 0 || self.goes_on(row),
+            "play-2",
+            "{request:?} plays for a user that expired at {:?}",
+            limits.until
+        );
+        let block = titles.blocks.get(&row.player());
+        let early = self.allowance.early;
+        let blocked = block.is_some_and(|(from, until)| *from < row.asked && row.asked + early < *until);
+        holds!(!blocked, "play-12", "{request:?} plays and is blocked: {block:?}");
+        let gave_way = titles.preempted.get(&row.player());
+        let out =
+            gave_way.is_some_and(|at| *at < row.asked && row.asked + early < *at + titles.settings.preempted_block);
+        holds!(!out, "play-12", "{request:?} plays and gave way at {gave_way:?}");
+        Ok(())
+    }
+
+    /// Whether a request is of a playback that was there before.
+    fn goes_on(&self, row: &Request) -> bool {
+        self.truth.titles.requests.values().any(|other| other.key == row.key && other.order < row.order)
+    }
+
+    fn title_refused(&self, input: &Input, id: RequestId, row: &Request, reason: RefuseReason) -> Verdict {
+        let titles = &self.truth.titles;
+        let user = row.viewing.user;
+        let early = self.allowance.early;
+        let again = titles
+            .refusals
+            .get(&row.player())
+            .is_some_and(|(last, at)| *last == reason && self.now <= *at + REFUSAL_MEMORY + early);
+        let so = match reason {
+            RefuseReason::Draining => titles.draining,
+            RefuseReason::AccountExpired => titles
+                .limits(user)
+                .is_some_and(|limits| !limits.enabled || limits.until.is_some_and(|until| until <= self.now + early)),
+            RefuseReason::Kicked => {
+                let kicked = matches!(input, Input::Kick { .. });
+                let block = titles.blocks.get(&row.player());
+                kicked || block.is_some_and(|(_, until)| self.now < *until + early)
+            }
+            RefuseReason::Preempted => {
+                let at = titles.eased.get(&row.player()).copied().max(titles.eased_other);
+                let block = titles.settings.preempted_block + early + self.allowance.slack;
+                at.is_some_and(|at| self.now <= at + block) || self.may_give_way(row)
+            }
+            RefuseReason::PlaybackOver => {
+                let token = row.ask.as_ref().and_then(|ask| ask.token);
+                let over = token.and_then(|token| titles.over.get(&token));
+                let foreign = token.and_then(|token| titles.tokens.get(&token)).is_some_and(|playback| {
+                    let viewing = titles.playbacks[playback].viewing;
+                    (viewing.user, viewing.item) != (row.viewing.user, row.viewing.item)
+                });
+                // A player that begins anew leaves its addresses behind.
+                let anew = !titles.traits(row.viewing.item).own_starts && token.is_some();
+                anew || foreign
+                    || over.is_some_and(|at| self.now <= *at + titles.settings.ended_memory + early)
+                    || self.may_be_over(row)
+            }
+            RefuseReason::NotFound => row.ask.as_ref().is_none_or(|ask| {
+                ask.account.is_some() || ask.providers.iter().all(|own| own.0 as usize >= titles.providers.len())
+            }),
+            RefuseReason::Superseded => titles.requests.values().any(|other| {
+                other.order > row.order && other.player() == row.player() && other.want() == Some(Want::Rest)
+            }),
+            RefuseReason::Suppressed => {
+                titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
+            }
+            RefuseReason::ProviderFailed => row.failed || row.fetches > 0 || self.may_have_failed(row),
+            RefuseReason::Busy => {
+                let parts =
+                    titles.open.iter().map(|own| &titles.requests[own]).filter(|other| {
+                        other.key == row.key && other.stage.waits() && other.want() == Some(Want::Part)
+                    });
+                let many = row.want() == Some(Want::Part) && parts.count() > PARTS;
+                // All of one playback wait for one permit, and whoever only looks does not wait for one.
+                let same = titles.requests.values().any(|other| {
+                    other.key == row.key && self.not_before_now(other.asked + titles.settings.permit_wait)
+                });
+                let looks = row.want() == Some(Want::Look) && titles.settings.cleanup_capacity < 1000;
+                many || same
+                    || looks
+                    || self.not_before_now(row.asked + titles.settings.permit_wait)
+                    || titles.open.len() > titles.settings.cleanup_capacity
+            }
+            RefuseReason::UserLimit => {
+                let limits = titles.limits(user);
+                let most = limits.map_or(0, |limits| (limits.max_connections + limits.soft_connections) as usize);
+                let counted = titles.at_most(user, id, self.now);
+                let bounded = limits.is_some_and(|limits| limits.max_connections > 0) && counted >= most;
+                again || bounded || counted + 1 >= titles.settings.sessions_per_user
+            }
+            RefuseReason::ProviderLimit => {
+                if again || row.ask.is_none() {
+                    return Ok(());
+                }
+                return self.provider_limit(id, row);
+            }
+            RefuseReason::StartTimeout | RefuseReason::NoSource | RefuseReason::TooManyViewers => row.ask.is_none(),
+            _ => false,
+        };
+        holds!(so, "play-13", "{id:?} is refused for {reason:?}: {row:?}");
+        Ok(())
+    }
+
+    fn not_before_now(&self, at: Time) -> bool {
+        self.now + self.allowance.early >= at
+    }
+
+    /// Whether what a request belongs to may have given way without that being told of it.
+    fn may_give_way(&self, row: &Request) -> bool {
+        self.truth.titles.accounts.iter().any(|account| account.eased == Some(self.now))
+            || row.want() == Some(Want::Look)
+    }
+
+    /// Whether what a request belongs to may have been ended without that being told of its token.
+    fn may_be_over(&self, row: &Request) -> bool {
+        let titles = &self.truth.titles;
+        let token = row.ask.as_ref().and_then(|ask| ask.token);
+        let playback = token.and_then(|token| titles.tokens.get(&token)).and_then(|id| titles.playbacks.get(id));
+        let ended = playback.and_then(|row| row.ended);
+        // Of one of which nothing was seen nothing is told when it ends.
+        let unseen = playback.is_some_and(|row| !row.started);
+        unseen
+            || ended.is_some_and(|(reason, _)| !matches!(reason, ViewerEnd::Left | ViewerEnd::Done | ViewerEnd::Idle))
+    }
+
+    fn may_have_failed(&self, row: &Request) -> bool {
+        let titles = &self.truth.titles;
+        titles.requests.values().any(|other| other.key == row.key && other.failed)
+    }
+
+    /// Judges a refusal for want of an account.
+    fn provider_limit(&self, id: RequestId, row: &Request) -> Verdict {
+        let titles = &self.truth.titles;
+        let Some(ask) = &row.ask else { return Ok(()) };
+        let usable = |(number, account): (usize, &super::truth::Account)| {
+            let number = AccountId(number as u32);
+            let of_it = ask.providers.contains(&account.provider);
+            let firm = titles.is_firm(row.viewing.item) && ask.account.is_some_and(|own| own != number);
+            let settings = &account.settings;
+            let valid = settings.enabled && settings.until.is_none_or(|until| self.now + self.allowance.early < until);
+            (of_it && !firm && valid).then_some((number, account.clone()))
+        };
+        // One that was tried in vain is not tried again, and one that a playback stays with is the only one.
+        let tried = row.fetches > 0 || row.failed;
+        let stays = titles.is_firm(row.viewing.item) && row.playback.is_some() || self.has_account(row);
+        if tried || stays {
+            return Ok(());
+        }
+        let mut closing = false;
+        let mut weaker = None;
+        // Whoever waits for its own connection to be closed may have been granted another already.
+        let granted = titles.allocations.values().filter(|own| own.closed.is_none() && !own.is_used()).count();
+        for (number, account) in titles.accounts.iter().enumerate().filter_map(usable) {
+            let limit = account.settings.max_connections as usize;
+            let upto = self.now - self.allowance.early - self.allowance.slack;
+            let kept = titles.playbacks.iter().filter(|(playback, row)| {
+                let window = titles.traits(row.viewing.item).window;
+                let until = row.stirred + window;
+                row.confirmed.is_some_and(|(_, own)| own == number)
+                    && upto <= until
+                    && !window.is_zero()
+                    && titles.allocations_of(Holder::Playback(**playback)).next().is_none()
+            });
+            let used = account.open.len() + kept.count() + granted;
+            let cooling = titles.providers[account.provider.0 as usize].cooling;
+            let cools = account.closed.is_some_and(|at| upto <= at + cooling);
+            let just = account.closed == Some(self.now) || account.eased == Some(self.now);
+            holds!(
+                limit > 0 && used >= limit || cools || just,
+                "account-4",
+                "{id:?} finds no account, and {number:?} has {limit}, of which {used} are used"
+            );
+            for allocation in &account.open {
+                let used_by = &titles.allocations[allocation];
+                closing |= !used_by.is_used();
+                // What rests first comes too late.
+                let in_time = cooling < titles.settings.preemption_wait;
+                if in_time
+                    && used_by.is_used()
+                    && used_by.granted < row.since
+                    && self.surely_weaker(used_by.holder, row)
+                {
+                    weaker = Some((number, *allocation));
+                }
+            }
+        }
+        let looks = row.want() == Some(Want::Look);
+        holds!(
+            weaker.is_none() || closing || looks,
+            "account-4",
+            "{id:?} finds no account, and a weaker one holds {weaker:?}"
+        );
+        Ok(())
+    }
+
+    /// Whether a request's playback is bound to an account already.
+    fn has_account(&self, row: &Request) -> bool {
+        let titles = &self.truth.titles;
+        let of_it = |own: &super::truth::Playback| {
+            let same = (own.viewing.user, own.viewing.client, own.viewing.item) == row.player();
+            same && own.confirmed.is_some()
+        };
+        titles.requests.values().any(|other| other.key == row.key && other.account.is_some())
+            || titles.playbacks.values().any(of_it)
+    }
+
+    /// The strongest that a user's claim can be with any of these places.
+    fn strengths(&self, user: UserId, places: Vec<Place>) -> Vec<Strength> {
+        let limits = self.truth.titles.limits(user).cloned().unwrap_or_default();
+        let strength = |place: Place| Strength {
+            place,
+            priority: if place == Place::Normal { limits.priority } else { limits.soft_priority },
+        };
+        places.into_iter().map(strength).collect()
+    }
+
+    /// The strongest and the weakest that a holder can be; `None`: it is there for nobody.
+    fn claims(&self, holder: Holder) -> Option<(Strength, Strength)> {
+        let titles = &self.truth.titles;
+        let bounds = |all: Vec<Strength>| Some((all.iter().min().copied()?, all.iter().max().copied()?));
+        match holder {
+            Holder::Probe(_) => Some((Strength::PROBE, Strength::PROBE)),
+            Holder::Playback(id) => {
+                let row = titles.playbacks.get(&id)?;
+                bounds(self.strengths(row.viewing.user, titles.places(id, row.viewing.user)))
+            }
+            Holder::Source(id) => {
+                let feed = titles.sources.get(&id)?.feed;
+                let users = titles.open.iter().map(|own| &titles.requests[own]);
+                let users = users.filter(|row| row.viewing.item.feed() == Some(feed)).map(|row| row.viewing.user);
+                let anonymous = PlaybackId::from_parts(u32::MAX, u32::MAX);
+                bounds(users.flat_map(|user| self.strengths(user, titles.places(anonymous, user))).collect())
+            }
+        }
+    }
+
+    fn surely_weaker(&self, holder: Holder, row: &Request) -> bool {
+        // Whoever wishes may have the weakest of its places.
+        let anonymous = PlaybackId::from_parts(u32::MAX, u32::MAX);
+        let places = self.truth.titles.places(row.playback.unwrap_or(anonymous), row.viewing.user);
+        let Some(weakest) = self.strengths(row.viewing.user, places).into_iter().max() else { return false };
+        self.claims(holder).is_some_and(|(strongest, _)| weakest < strongest)
+    }
+
+    fn title_cut(&self, input: &Input, id: RequestId, row: &Request, reason: ViewerEnd) -> Verdict {
+        let titles = &self.truth.titles;
+        let so = match reason {
+            ViewerEnd::Shutdown => titles.draining,
+            ViewerEnd::Superseded => titles.requests.values().any(|other| {
+                other.order > row.order
+                    && (other.key == row.key || other.player() == row.player())
+                    && other.want().is_some_and(|want| matches!(want, Want::Rest | Want::Part | Want::Setup))
+            }),
+            ViewerEnd::Kicked => matches!(input, Input::Kick { .. }),
+            ViewerEnd::Evicted => {
+                titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
+            }
+            ViewerEnd::Limit => true,
+            ViewerEnd::Preempted => true,
+            // It is over for others' reasons, or nothing came of it.
+            ViewerEnd::Failed | ViewerEnd::Idle | ViewerEnd::Left => {
+                let granted = row.allocation.and_then(|id| titles.allocations.get(&id)).map(|row| row.granted);
+                granted.is_some_and(|at| self.not_before_now(at + titles.settings.starting_deadline)) || row.failed
+            }
+            _ => false,
+        };
+        holds!(so, "play-13", "{id:?} is cut as {reason:?}: {row:?}");
+        Ok(())
+    }
+
+    fn title_note(&self, note: &Note) -> Verdict {
+        let titles = &self.truth.titles;
+        match *note {
+            Note::AccountPreempted { account, holder, by } => {
+                holds!((account.0 as usize) < titles.accounts.len(), "account-3", "{account:?} is none");
+                holds!(holder != by, "account-3", "{holder:?} gives way to itself");
+                let Some((_, weakest)) = self.claims(holder) else { return Ok(()) };
+                let strongest = match by {
+                    Holder::Playback(id) if !titles.playbacks.contains_key(&id) => None,
+                    by => self.claims(by).map(|(strongest, _)| strongest),
+                };
+                let so = strongest.is_none_or(|strongest| strongest < weakest);
+                let kept = matches!(holder, Holder::Source(_));
+                holds!(so || kept, "account-3", "{holder:?}, {weakest:?}, gives way to {by:?}, {strongest:?}");
+                Ok(())
+            }
+            Note::PlaybackStarted { playback, user, .. } | Note::PlaybackPromoted { playback, user } => {
+                let known = titles.playbacks.get(&playback).map(|row| row.viewing.user);
+                holds!(
+                    known.is_none_or(|known| known == user),
+                    "play-4",
+                    "{playback} is of {known:?}, not of {user:?}"
+                );
+                Ok(())
+            }
+            Note::PlaybackEnded { playback, .. } => {
+                let ended = titles.playbacks.get(&playback).and_then(|row| row.ended);
+                holds!(
+                    ended.is_none_or(|(reason, _)| reason == ViewerEnd::Kicked),
+                    "play-13",
+                    "{playback} ends again after {ended:?}"
+                );
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges how titles and accounts stand after each call.
+    pub fn titles_standing(&self, edge: &Edge) -> Verdict {
+        let titles = &self.truth.titles;
+        if titles.users.is_empty() {
+            return Ok(());
+        }
+        if let Some((latest, id)) = titles.waits.first() {
+            let stage = titles.requests.get(id).map(|row| row.stage);
+            holds!(self.now <= *latest, "play-16", "{id:?} has no answer by {latest:?}, is {stage:?}");
+        }
+        if let Some((latest, id)) = titles.starts.first() {
+            let row = titles.allocations.get(id);
+            holds!(self.now <= *latest, "account-8", "nothing came over {id} by {latest:?}: {row:?}");
+        }
+        for (index, limits) in titles.users.iter().enumerate() {
+            let user = UserId(titles.first + index as u32);
+            let room = edge.playback();
+            let used = [Place::Normal, Place::Soft, Place::Grace].map(|place| room.used(user, place));
+            let (max, soft) = (limits.max_connections, limits.soft_connections);
+            let grace = u32::from(titles.has_instant_grace());
+            let so = (max == 0 || used[0] <= max) && used[1] <= soft && used[2] <= grace;
+            holds!(so, "play-1", "{user:?} uses {used:?} of {max} and {soft} places");
+        }
+        Ok(())
+    }
+
+    /// Judges what is dear to judge.
+    pub fn titles_all(&self, edge: &Edge) -> Verdict {
+        let titles = &self.truth.titles;
+        for (index, limits) in titles.users.iter().enumerate() {
+            let user = UserId(titles.first + index as u32);
+            let most =
+                (limits.max_connections + limits.soft_connections + u32::from(titles.has_instant_grace())) as usize;
+            let counted = titles.at_least(user);
+            holds!(limits.max_connections == 0 || counted <= most, "play-1", "{user:?} plays {counted} of {most}");
+        }
+        for id in &titles.open {
+            let row = &titles.requests[id];
+            if let Some(allocation) = row.allocation.filter(|_| row.stage == Stage::Fetching) {
+                let dropped = titles.allocations[&allocation].dropped;
+                holds!(dropped.is_none(), "account-6", "{id:?} is fetched over {allocation}, given up at {dropped:?}");
+            }
+            self.part_in_time(*id, row)?;
+        }
+        for account in &titles.accounts {
+            for id in &account.open {
+                let row = &titles.allocations[id];
+                self.stands(edge, *id, row.holder, row.request)?;
+                let latest = row.granted + titles.settings.grace + self.allowance.slack * 2;
+                let lasts = row.over
+                    && row.is_used()
+                    && self.now > latest
+                    && account.open.len() > account.settings.max_connections as usize;
+                holds!(!lasts, "account-9", "{id} is one more than there are, since {:?}", row.granted);
+            }
+        }
+        self.account_tables(edge)?;
+        self.titles_standing(edge)
+    }
+
+    /// A part waits only for others of its playback.
+    fn part_in_time(&self, id: RequestId, row: &Request) -> Verdict {
+        let titles = &self.truth.titles;
+        if row.latest.is_some() || row.stage != Stage::Waiting {
+            return Ok(());
+        }
+        let same: Vec<&Request> = titles.requests.values().filter(|other| other.key == row.key).collect();
+        let busy = same.iter().any(|other| other.stage == Stage::Fetching);
+        let last = same.iter().filter(|other| other.order < row.order || other.stage == Stage::Over);
+        let since = last.map(|other| other.since).max().unwrap_or_default().max(row.since).max(row.asked);
+        let latest = since + titles.patience(row) + Duration::from_secs(3);
+        holds!(busy || self.now <= latest, "play-16", "{id:?} waits since {since:?}, and for nothing");
+        Ok(())
+    }
+
+    /// Somebody stands behind a connection.
+    fn stands(&self, edge: &Edge, id: AllocationId, holder: Holder, request: Option<RequestId>) -> Verdict {
+        let titles = &self.truth.titles;
+        let row = &titles.allocations[&id];
+        if !row.is_used() {
+            return Ok(());
+        }
+        let so = match holder {
+            Holder::Playback(playback) => edge.playback().get(playback).is_some(),
+            Holder::Probe(probe) => titles.requests.get(&probe).is_some_and(|row| row.stage.is_open()),
+            Holder::Source(source) => titles.sources.get(&source).is_some_and(|row| !row.gone),
+        };
+        let fetched = request.and_then(|request| titles.requests.get(&request));
+        let used = fetched.is_none_or(|row| row.stage.is_open());
+        holds!(so && used, "account-6", "{id} stands and is of {holder:?}, which is over: {row:?}");
+        Ok(())
+    }
+
+    /// How many playbacks of users that play titles the core has, and how many of these have a permit.
+    pub fn title_rows(&self, edge: &Edge) -> (usize, usize) {
+        let titles = &self.truth.titles;
+        let users = (0..titles.users.len() as u32).map(|index| UserId(titles.first + index));
+        let rows = users.flat_map(|user| edge.playback().of_user(user).map(|(_, row)| row.state));
+        let (mut all, mut permitted) = (0, 0);
+        for state in rows {
+            all += 1;
+            permitted += usize::from(!matches!(state, State::Queued(_)));
+        }
+        (all, permitted)
+    }
+
+    /// How many permits may be held for what is no playback any more, or never was one.
+    pub fn loose_permits(&self) -> usize {
+        let titles = &self.truth.titles;
+        let looks = titles.open.iter().filter(|id| titles.requests[id].want() == Some(Want::Look)).count();
+        looks + titles.accounts.iter().map(|account| account.open.len()).sum::<usize>()
+    }
+
+    /// Judges the tables of accounts.
+    fn account_tables(&self, edge: &Edge) -> Verdict {
+        let (titles, room) = (&self.truth.titles, edge.accounts());
+        for state in room.accounts() {
+            let open = titles.accounts[state.account.0 as usize].open.len();
+            let most = state.limit + u32::from(state.graced);
+            holds!(state.limit == 0 || state.used <= most, "account-2", "{state:?}");
+            holds!(state.used as usize >= open, "account-2", "{open} are open of {state:?}");
+        }
+        let mut holders = std::collections::BTreeSet::new();
+        for (id, lease) in room.leases() {
+            holds!(holders.insert(lease.holder), "account-5", "{:?} has a second lease", lease.holder);
+            let so = match lease.holder {
+                Holder::Playback(playback) => edge.playback().get(playback).is_some(),
+                Holder::Source(source) => titles.sources.get(&source).is_none_or(|row| !row.gone),
+                Holder::Probe(_) => false,
+            };
+            holds!(so, "account-5", "{id:?} is of {:?}, which is over", lease.holder);
+            let late = lease.state == LeaseState::Starting && lease.deadline + self.allowance.slack < self.now;
+            holds!(!late, "account-8", "{lease:?} should be over");
+        }
+        Ok(())
+    }
+
+    /// Judges that nothing is left of any title.
+    pub fn titles_rest(&self, edge: &Edge) -> Verdict {
+        let titles: &Titles = &self.truth.titles;
+        holds!(titles.open.is_empty(), "play-13", "never answered, or never ended: {:?}", titles.open);
+        let open: Vec<_> = titles.accounts.iter().flat_map(|account| &account.open).collect();
+        holds!(open.is_empty(), "account-5", "connections that are granted and not closed: {open:?}");
+        let channels = edge.pull().tuned_channels().count();
+        holds!(channels == 0, "account-5", "{channels} channels of titles are left");
+        let room = edge.accounts();
+        let left = (room.allocations().count(), room.leases().count(), room.waiting(), room.timer_count());
+        holds!(left == (0, 0, 0, 0), "account-5", "allocations, leases, wishes and deadlines left: {left:?}");
+        for state in room.accounts() {
+            let left = (state.used, state.reserved, state.resting);
+            holds!(left == (0, 0, 0), "account-5", "used, reserved and resting of {:?}: {left:?}", state.account);
+        }
+        Ok(())
+    }
+}

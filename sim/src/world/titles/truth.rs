@@ -1,0 +1,936 @@
+//! Who asked for which title, who was granted which account, who plays what: by inputs and outputs, and by the rules of accounts.
+//!
+//! Users that play titles are judged by what must never be and by what must be in time, not place by place: what a playback waits
+//! for is the core's own affair as long as nobody has more than it may and everybody has an answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use holdfast_core::account::Holder;
+use holdfast_core::config::{self, Config, Strategy};
+use holdfast_core::input::{
+    AccountId, AllocationId, Ask, ChannelId, FeedId, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason,
+    RequestId, SourceId, TitleId, Token, UserId, ViewerEnd, ViewerId, Viewing, Want,
+};
+use holdfast_core::playback::{Binding, Item, Place, Traits};
+use holdfast_core::time::Time;
+
+use super::super::playback::truth::Player;
+use super::super::truth::Truth;
+
+/// How long what is over is remembered.
+const REMEMBERED: Duration = Duration::from_secs(300);
+/// The longest that a connection takes to be closed.
+pub const CLOSING: Duration = Duration::from_millis(2_600);
+
+/// How far a request has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It has no answer, or the last one came to nothing.
+    Waiting,
+    /// The core is told now that what it fetched came to nothing.
+    Failing,
+    Fetching,
+    /// The core is told now that it is over.
+    Finishing,
+    /// Its client went away just now.
+    HangingUp,
+    /// Its connection is given up now, before anything of it was forwarded.
+    Dropped,
+    /// It watches a live stream.
+    Seen(ViewerId),
+    Over,
+}
+
+impl Stage {
+    /// Whether the core may still have something to say of it.
+    pub fn is_open(self) -> bool {
+        self != Stage::Over
+    }
+
+    /// Whether it waits for an answer.
+    pub fn waits(self) -> bool {
+        matches!(self, Stage::Waiting | Stage::Failing | Stage::HangingUp | Stage::Dropped)
+    }
+}
+
+/// What requests of one playback have in common before the core says which one it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    Token(Token),
+    Player(Player),
+    /// It begins one of its own.
+    New(RequestId),
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub viewing: Viewing,
+    /// What of a title it asks for; `None` for a live stream.
+    pub ask: Option<Ask>,
+    pub key: Key,
+    /// Counts requests as they come.
+    pub order: u64,
+    pub asked: Time,
+    /// Since when it is at its stage.
+    pub since: Time,
+    pub stage: Stage,
+    pub playback: Option<PlaybackId>,
+    pub allocation: Option<AllocationId>,
+    pub account: Option<AccountId>,
+    pub forwarded: Option<Time>,
+    pub stalled: Option<Time>,
+    pub fetches: u32,
+    pub refused: Option<RefuseReason>,
+    pub cut: Option<ViewerEnd>,
+    /// Whether a provider did not give it.
+    pub failed: bool,
+    /// By when it has to have an answer.
+    pub latest: Option<Time>,
+}
+
+impl Request {
+    pub fn want(&self) -> Option<Want> {
+        self.ask.as_ref().map(|ask| ask.want)
+    }
+
+    pub fn player(&self) -> Player {
+        (self.viewing.user, self.viewing.client, self.viewing.item)
+    }
+
+    /// Whether it counts for its user.
+    pub fn counts(&self) -> bool {
+        matches!(self.want(), Some(Want::Rest | Want::Part) | None)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Playback {
+    pub viewing: Viewing,
+    pub token: Option<Token>,
+    /// When something last happened to it.
+    pub stirred: Time,
+    /// When media last went to its client, and of which account.
+    pub confirmed: Option<(Time, AccountId)>,
+    /// When a provider last did not give it something.
+    pub failed: Option<Time>,
+    /// Until when an account is surely kept for it while it has no connection.
+    pub kept: Option<(AccountId, Time)>,
+    /// Which place of its user it has, as far as that was told.
+    pub place: Option<Place>,
+    pub started: bool,
+    pub ended: Option<(ViewerEnd, Time)>,
+}
+
+/// One connection that was granted.
+#[derive(Clone, Debug)]
+pub struct Allocation {
+    pub account: AccountId,
+    pub holder: Holder,
+    pub request: Option<RequestId>,
+    pub granted: Time,
+    pub confirmed: Option<Time>,
+    /// When the core wanted it closed.
+    pub dropped: Option<Time>,
+    /// When the driver gave it up itself.
+    pub let_go: Option<Time>,
+    pub closed: Option<Time>,
+    /// It was one more than the account has.
+    pub over: bool,
+}
+
+impl Allocation {
+    /// Whether somebody still uses it.
+    pub fn is_used(&self) -> bool {
+        self.dropped.is_none() && self.let_go.is_none() && self.closed.is_none()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Account {
+    pub provider: ProviderId,
+    pub settings: config::Account,
+    /// What was granted and is not closed.
+    pub open: BTreeSet<AllocationId>,
+    /// When a connection was last closed, and of which title.
+    pub closed: Option<Time>,
+    /// When somebody last gave way, or its lease was over.
+    pub eased: Option<Time>,
+    pub grants: u64,
+}
+
+/// A title that is, or was, watched as a live stream.
+#[derive(Clone, Debug)]
+pub struct Tuned {
+    pub title: TitleId,
+    pub feed: FeedId,
+    pub providers: Vec<ProviderId>,
+    pub open: BTreeSet<SourceId>,
+    pub opens: u64,
+    /// When it was last tuned, and when somebody last watched or asked.
+    pub stirred: Time,
+}
+
+#[derive(Clone, Debug)]
+pub struct Source {
+    pub channel: ChannelId,
+    pub feed: FeedId,
+    pub allocation: AllocationId,
+    pub gone: bool,
+}
+
+#[derive(Debug)]
+pub struct Titles {
+    pub settings: config::Playback,
+    pub providers: Vec<config::Provider>,
+    pub accounts: Vec<Account>,
+    /// The first user that plays titles; those before it never do.
+    pub first: u32,
+    pub users: Vec<config::User>,
+    pub requests: BTreeMap<RequestId, Request>,
+    /// Those that are not over.
+    pub open: BTreeSet<RequestId>,
+    pub playbacks: BTreeMap<PlaybackId, Playback>,
+    pub tokens: BTreeMap<Token, PlaybackId>,
+    pub allocations: BTreeMap<AllocationId, Allocation>,
+    pub channels: BTreeMap<ChannelId, Tuned>,
+    pub sources: BTreeMap<SourceId, Source>,
+    pub viewers: BTreeMap<ViewerId, RequestId>,
+    /// What became of those that the core ended.
+    pub ends: BTreeMap<ViewerId, ViewerEnd>,
+    /// Playbacks by token that were ended for good, and when.
+    pub over: BTreeMap<Token, Time>,
+    pub blocks: BTreeMap<Player, (Time, Time)>,
+    /// Who gave way, and when.
+    pub preempted: BTreeMap<Player, Time>,
+    /// Who was asked to give way, whether anything was seen of it or not, and when.
+    pub eased: BTreeMap<Player, Time>,
+    /// When one gave way of whom no more is known than that.
+    pub eased_other: Option<Time>,
+    /// Who was made to give way.
+    yielded: BTreeSet<Holder>,
+    /// What a player was last refused for.
+    pub refusals: BTreeMap<Player, (RefuseReason, Time)>,
+    /// By when who has to have an answer.
+    pub waits: BTreeSet<(Time, RequestId)>,
+    /// By when media has to have come, or the connection is given up.
+    pub starts: BTreeSet<(Time, AllocationId)>,
+    /// Requests whose connections are given up now.
+    dropped: Vec<RequestId>,
+    /// Whom an operator ends now.
+    pub kicked: Option<(PlaybackId, Viewing)>,
+    pub draining: bool,
+    /// How late the driver may come.
+    pub slack: Duration,
+    orders: u64,
+}
+
+impl Titles {
+    /// Users from `first` on play titles.
+    pub fn new(config: &Config, first: usize) -> Self {
+        let numbered = config.providers.iter().enumerate();
+        let account = |(place, provider): (usize, &config::Provider)| {
+            let account = move |settings: &config::Account| Account {
+                provider: ProviderId(place as u32),
+                settings: settings.clone(),
+                open: BTreeSet::new(),
+                closed: None,
+                eased: None,
+                grants: 0,
+            };
+            provider.accounts.iter().map(account).collect::<Vec<_>>()
+        };
+        Titles {
+            settings: config.playback.clone(),
+            providers: config.providers.clone(),
+            accounts: numbered.flat_map(account).collect(),
+            first: first as u32,
+            users: config.users[first..].to_vec(),
+            requests: BTreeMap::new(),
+            open: BTreeSet::new(),
+            playbacks: BTreeMap::new(),
+            tokens: BTreeMap::new(),
+            allocations: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            viewers: BTreeMap::new(),
+            ends: BTreeMap::new(),
+            over: BTreeMap::new(),
+            blocks: BTreeMap::new(),
+            preempted: BTreeMap::new(),
+            eased: BTreeMap::new(),
+            eased_other: None,
+            yielded: BTreeSet::new(),
+            refusals: BTreeMap::new(),
+            waits: BTreeSet::new(),
+            starts: BTreeSet::new(),
+            dropped: Vec::new(),
+            kicked: None,
+            draining: false,
+            slack: Duration::ZERO,
+            orders: 0,
+        }
+    }
+
+    pub fn is_of(&self, user: UserId) -> bool {
+        user.0 >= self.first && self.limits(user).is_some()
+    }
+
+    pub fn limits(&self, user: UserId) -> Option<&config::User> {
+        self.users.get(user.0.checked_sub(self.first)? as usize)
+    }
+
+    pub fn traits(&self, item: Item) -> Traits {
+        item.traits(&self.settings)
+    }
+
+    pub fn is_request(&self, request: RequestId) -> bool {
+        self.requests.contains_key(&request)
+    }
+
+    /// Whether a channel is one of a title.
+    pub fn is_tuned(&self, channel: ChannelId, configured: usize) -> bool {
+        channel.0 as usize >= configured
+    }
+
+    /// Whether an output is about titles, or about users that play them.
+    pub fn concerns(&self, output: &Output, configured: usize) -> bool {
+        match output {
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => true,
+            Output::Refuse { request, .. } | Output::Joined { request, .. } => self.is_request(*request),
+            Output::ViewerEnd { viewer, .. } => self.viewers.contains_key(viewer),
+            Output::Open { channel, .. } => self.is_tuned(*channel, configured),
+            Output::Close { source } | Output::SourceKeyFrame { source } => self.sources.contains_key(source),
+            Output::Note(note) => match note {
+                Note::PlaybackStarted { user, .. }
+                | Note::PlaybackEnded { user, .. }
+                | Note::PlaybackRefused { user, .. }
+                | Note::PlaybackPromoted { user, .. }
+                | Note::PlaybackEvicted { user, .. }
+                | Note::PlaybackGraced { user, .. } => self.is_of(*user),
+                Note::AccountGraced { .. } | Note::AccountPreempted { .. } | Note::AccountFailed { .. } => true,
+                Note::SourceOpening { channel, .. }
+                | Note::SourceLost { channel, .. }
+                | Note::ChannelStarted { channel, .. }
+                | Note::ChannelSilent { channel, .. }
+                | Note::ChannelBack { channel, .. }
+                | Note::ChannelSwitched { channel, .. }
+                | Note::ChannelEnded { channel, .. }
+                | Note::ChannelOff { channel } => self.is_tuned(*channel, configured),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether an input names what is over, so that nothing may come of it.
+    pub fn is_stale(&self, input: &Input) -> bool {
+        let over = |request: &RequestId| {
+            self.requests.get(request).is_some_and(|row| !matches!(row.stage, Stage::Fetching | Stage::Seen(_)))
+        };
+        match input {
+            Input::Forwarded { request }
+            | Input::Failed { request, .. }
+            | Input::Finished { request, .. }
+            | Input::Stalled { request } => over(request) || !self.is_request(*request),
+            Input::Closed { allocation } => self.allocations.get(allocation).is_none_or(|row| row.closed.is_some()),
+            _ => false,
+        }
+    }
+
+    /// The channel that a title has now.
+    pub fn tuned(&self, feed: FeedId) -> Option<(ChannelId, &Tuned)> {
+        self.channels.iter().find(|(_, row)| row.feed == feed).map(|(id, row)| (*id, row))
+    }
+
+    /// How many watch live streams.
+    pub fn watching(&self) -> usize {
+        self.viewers.len()
+    }
+
+    /// Whether a place by grace may be given at once.
+    pub fn has_instant_grace(&self) -> bool {
+        !self.settings.grace.is_zero() && self.settings.strategies.contains(&Strategy::GraceInstant)
+    }
+
+    /// How long a request may wait for its answer.
+    pub fn patience(&self, request: &Request) -> Duration {
+        let settings = &self.settings;
+        let account = settings.grace.max(settings.preemption_wait);
+        // Its own last connection is closed first, and that may take its time.
+        let own = settings.permit_wait + settings.grace + account + self.slack * 4 + CLOSING;
+        match request.ask {
+            Some(_) => own,
+            None => {
+                let start = self.providers.iter().map(|provider| provider.live.start_timeout).max();
+                own + start.unwrap_or_default()
+            }
+        }
+    }
+
+    /// Requests of a playback that are being fetched.
+    pub fn fetching(&self, playback: PlaybackId) -> impl Iterator<Item = (RequestId, &Request)> {
+        let rows = self.open.iter().filter_map(|id| Some((*id, self.requests.get(id)?)));
+        rows.filter(move |(_, row)| row.playback == Some(playback) && !row.stage.waits())
+    }
+
+    /// What is granted on an account and not closed yet to a playback.
+    pub fn allocations_of(&self, holder: Holder) -> impl Iterator<Item = (AllocationId, &Allocation)> {
+        let open = self.accounts.iter().flat_map(|account| &account.open);
+        let rows = open.filter_map(|id| Some((*id, self.allocations.get(id)?)));
+        rows.filter(move |(_, row)| row.holder == holder)
+    }
+
+    /// Playbacks for which an account is surely kept though they have no connection.
+    pub fn kept(&self, account: AccountId, now: Time) -> impl Iterator<Item = PlaybackId> {
+        let kept = move |(id, row): (&PlaybackId, &Playback)| {
+            let (own, until) = row.kept?;
+            (own == account && now < until && row.ended.is_none()).then_some(*id)
+        };
+        self.playbacks.iter().filter_map(kept)
+    }
+
+    /// How many requests there were.
+    pub fn asked_so_far(&self) -> u64 {
+        self.orders
+    }
+
+    /// Forgets what nothing can follow from any more.
+    pub fn prune(&mut self, now: Time) {
+        let old = |at: Time| at + REMEMBERED < now;
+        self.requests.retain(|_, row| row.stage.is_open() || !old(row.since));
+        self.allocations.retain(|_, row| row.closed.is_none_or(|at| !old(at)));
+        let window = self.settings.hls_session_ttl.max(self.settings.catchup_session_ttl);
+        let open: BTreeSet<PlaybackId> = self.open.iter().filter_map(|id| self.requests.get(id)?.playback).collect();
+        let used: BTreeSet<Holder> = self.allocations.values().map(|row| row.holder).collect();
+        self.playbacks.retain(|id, row| {
+            let over = row.ended.map_or(row.stirred + window, |(_, at)| at);
+            open.contains(id) || used.contains(&Holder::Playback(*id)) || !old(over)
+        });
+        let playbacks = &self.playbacks;
+        self.tokens.retain(|_, playback| playbacks.contains_key(playback));
+        self.sources.retain(|_, row| !row.gone || self.allocations.contains_key(&row.allocation));
+    }
+
+    fn stage(&mut self, now: Time, id: RequestId, stage: Stage) {
+        let Some(row) = self.requests.get_mut(&id) else { return };
+        (row.stage, row.since) = (stage, now);
+        if stage == Stage::Over {
+            self.open.remove(&id);
+        }
+        if stage != Stage::Waiting {
+            return;
+        }
+        let latest = now + self.patience(&self.requests[&id]);
+        if let Some(row) = self.requests.get_mut(&id) {
+            // A part waits for those before it, however long these take, and so does what goes on with a playback.
+            let in_line =
+                row.want() == Some(Want::Part) || row.want() == Some(Want::Setup) && !matches!(row.key, Key::New(_));
+            row.latest = Some(latest).filter(|_| !in_line);
+            self.waits.extend(row.latest.map(|latest| (latest, id)));
+        }
+    }
+
+    /// Forgets by when something was to happen that has happened.
+    fn tidy(&mut self) {
+        while let Some((latest, id)) = self.waits.first().copied() {
+            let waits = self.requests.get(&id).is_some_and(|row| row.stage.waits() && row.latest == Some(latest));
+            if waits {
+                break;
+            }
+            self.waits.pop_first();
+        }
+        while let Some((_, id)) = self.starts.first().copied() {
+            if self.allocations.get(&id).is_some_and(|row| row.is_used() && row.confirmed.is_none()) {
+                break;
+            }
+            self.starts.pop_first();
+        }
+    }
+
+    fn asked(&mut self, now: Time, id: RequestId, viewing: Viewing, ask: Option<Ask>) {
+        self.orders += 1;
+        let own_starts = self.traits(viewing.item).own_starts;
+        let key = match ask.as_ref().map(|ask| ask.token) {
+            Some(_) if !own_starts => Key::Player((viewing.user, viewing.client, viewing.item)),
+            Some(Some(token)) => Key::Token(token),
+            Some(None) | None => Key::New(id),
+        };
+        let row = Request {
+            viewing,
+            ask,
+            key,
+            order: self.orders,
+            asked: now,
+            since: now,
+            stage: Stage::Waiting,
+            playback: None,
+            allocation: None,
+            account: None,
+            forwarded: None,
+            stalled: None,
+            fetches: 0,
+            refused: None,
+            cut: None,
+            failed: false,
+            latest: None,
+        };
+        self.requests.insert(id, row);
+        self.open.insert(id);
+        self.stage(now, id, Stage::Waiting);
+    }
+
+    fn closed(&mut self, now: Time, id: AllocationId) {
+        let Some(row) = self.allocations.get_mut(&id).filter(|row| row.closed.is_none()) else { return };
+        row.closed = Some(now);
+        let request = row.request;
+        let account = &mut self.accounts[row.account.0 as usize];
+        account.open.remove(&id);
+        account.closed = Some(now);
+        // Where there are no more than there may be, none is one more.
+        if account.open.len() <= account.settings.max_connections as usize {
+            let open = account.open.clone();
+            open.iter().for_each(|id| {
+                self.allocations.entry(*id).and_modify(|row| row.over = false);
+            });
+        }
+        if let Some(request) = request
+            && let Some(request) = self.requests.get_mut(&request)
+            && request.allocation == Some(id)
+        {
+            request.allocation = None;
+        }
+    }
+
+    /// The driver gives a connection up by itself.
+    pub fn let_go(&mut self, now: Time, id: AllocationId) {
+        if let Some(row) = self.allocations.get_mut(&id) {
+            row.let_go.get_or_insert(now);
+        }
+    }
+
+    fn grant(&mut self, now: Time, grant: Grant, holder: Holder, request: Option<RequestId>) {
+        let account = &mut self.accounts[grant.account.0 as usize];
+        account.grants += 1;
+        account.open.insert(grant.allocation);
+        let limit = account.settings.max_connections;
+        let over = limit > 0 && account.open.len() > limit as usize;
+        let row = Allocation {
+            account: grant.account,
+            holder,
+            request,
+            granted: now,
+            confirmed: None,
+            dropped: None,
+            let_go: None,
+            closed: None,
+            over,
+        };
+        self.allocations.insert(grant.allocation, row);
+    }
+
+    fn playback_over(&mut self, now: Time, id: PlaybackId, reason: ViewerEnd) {
+        let Some(row) = self.playbacks.get_mut(&id) else { return };
+        row.kept = None;
+        row.ended.get_or_insert((reason, now));
+    }
+
+    /// A playback is ended for good: what it was known by is not revived soon.
+    fn for_good(&mut self, now: Time, id: PlaybackId) {
+        if let Some(token) = self.playbacks.get(&id).and_then(|row| row.token) {
+            self.over.entry(token).or_insert(now);
+        }
+    }
+
+    /// A playback stands as somebody with this place, for all that was told. What only sets up has none, and where none is free
+    /// it counts as soft.
+    pub fn places(&self, id: PlaybackId, user: UserId) -> Vec<Place> {
+        // A grace becomes a place without a word.
+        let told = self.playbacks.get(&id).and_then(|row| row.place).filter(|place| *place != Place::Grace);
+        if let Some(place) = told {
+            return vec![place];
+        }
+        let mut places = vec![Place::Normal];
+        let soft = self.limits(user).is_some_and(|limits| limits.max_connections > 0);
+        places.extend(soft.then_some(Place::Soft));
+        places.extend(self.has_instant_grace().then_some(Place::Soft));
+        places
+    }
+
+    /// Everything of a user that may count: what is asked for or played, and what is kept for its player.
+    pub fn at_most(&self, user: UserId, but: RequestId, now: Time) -> usize {
+        let mut keys = BTreeSet::new();
+        let rows = self.open.iter().filter(|id| **id != but).map(|id| &self.requests[id]);
+        for row in rows.filter(|row| row.viewing.user == user && row.want() != Some(Want::Look)) {
+            keys.insert((row.playback, row.playback.is_none().then_some(row.key)));
+        }
+        for (id, row) in &self.playbacks {
+            let traits = self.traits(row.viewing.item);
+            let until = row.stirred + traits.window + self.slack * 2;
+            if row.viewing.user == user && row.ended.is_none_or(|(_, at)| at == now) && now <= until {
+                keys.insert((Some(*id), None));
+            }
+        }
+        keys.len()
+    }
+
+    /// What surely counts: what media went out to and is not over.
+    pub fn at_least(&self, user: UserId) -> usize {
+        let mut keys = BTreeSet::new();
+        for row in self.open.iter().map(|id| &self.requests[id]).filter(|row| row.viewing.user == user) {
+            let plays = match row.stage {
+                Stage::Seen(_) => true,
+                Stage::Fetching => row.counts() && row.forwarded.is_some(),
+                _ => false,
+            };
+            if plays {
+                keys.insert((row.playback, row.playback.is_none().then_some(row.key)));
+            }
+        }
+        keys.len()
+    }
+
+    /// Whether it stays with its account.
+    pub fn is_firm(&self, item: Item) -> bool {
+        self.traits(item).account == Binding::Firm
+    }
+}
+
+impl Truth {
+    /// A title is about to be watched as a live stream: there is a channel of it.
+    pub fn tune(&mut self, now: Time, channel: ChannelId, feed: FeedId, title: TitleId, providers: Vec<ProviderId>) {
+        let row = Tuned { title, feed, providers, open: BTreeSet::new(), opens: 0, stirred: now };
+        let same = |old: &&mut Tuned| old.feed == feed && old.title == title;
+        match self.titles.channels.get_mut(&channel).filter(same) {
+            Some(old) => old.stirred = now,
+            None => {
+                self.titles.channels.insert(channel, row);
+            }
+        }
+    }
+
+    pub fn title_before(&mut self, now: Time, input: &Input) {
+        let titles = &mut self.titles;
+        match input {
+            Input::Fetch { request, ask } if !titles.is_request(*request) => {
+                titles.asked(now, *request, ask.viewing, Some(ask.clone()));
+            }
+            Input::Play { request, viewing } if titles.is_of(viewing.user) && !titles.is_request(*request) => {
+                titles.asked(now, *request, *viewing, None);
+            }
+            Input::Hangup { request } => {
+                let stage = titles.requests.get(request).map(|row| row.stage);
+                match stage {
+                    Some(Stage::Waiting) => titles.stage(now, *request, Stage::HangingUp),
+                    Some(Stage::Fetching) => titles.stage(now, *request, Stage::Finishing),
+                    _ => {}
+                }
+            }
+            Input::Failed { request, failure: _ } => {
+                if titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching) {
+                    titles.stage(now, *request, Stage::Failing);
+                    if let Some(row) = titles.requests.get_mut(request) {
+                        row.failed = true;
+                    }
+                }
+            }
+            Input::Finished { request, .. } => {
+                if titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching) {
+                    titles.stage(now, *request, Stage::Finishing);
+                }
+            }
+            // It is closed, whatever was due before the core hears of it.
+            Input::Closed { allocation } => titles.closed(now, *allocation),
+            Input::Drain => titles.draining = true,
+            _ => {}
+        }
+    }
+
+    /// Takes an output in, after it was judged.
+    pub fn title_output(&mut self, now: Time, output: &Output) {
+        let titles = &mut self.titles;
+        match *output {
+            Output::Fetch { request, playback, token, grant, .. } => self.fetched(now, request, playback, token, grant),
+            Output::Refuse { request, reason } => {
+                let Some(row) = titles.requests.get_mut(&request) else { return };
+                row.refused = Some(reason);
+                let player = row.player();
+                titles.refusals.insert(player, (reason, now));
+                // What is there for its player is kept for longer by its asking.
+                let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
+                titles.stage(now, request, Stage::Over);
+            }
+            Output::Joined { request, viewer } => {
+                titles.stage(now, request, Stage::Seen(viewer));
+                titles.viewers.insert(viewer, request);
+            }
+            Output::ViewerEnd { viewer, reason } => {
+                let Some(request) = titles.viewers.remove(&viewer) else { return };
+                titles.ends.insert(viewer, reason);
+                if let Some(row) = titles.requests.get_mut(&request) {
+                    row.cut = Some(reason);
+                    if reason == ViewerEnd::Preempted {
+                        titles.eased.insert(row.player(), now);
+                        titles.preempted.insert(row.player(), now);
+                    }
+                }
+                titles.stage(now, request, Stage::Over);
+            }
+            Output::Cut { request, reason } => self.was_cut(now, request, reason),
+            Output::Drop { allocation } => {
+                let Some(row) = titles.allocations.get_mut(&allocation) else { return };
+                row.dropped.get_or_insert(now);
+                // Of one of which nothing was forwarded another attempt is made, or it is refused.
+                if let Some(id) = row.request
+                    && titles
+                        .requests
+                        .get(&id)
+                        .is_some_and(|row| row.stage == Stage::Fetching && row.forwarded.is_none())
+                {
+                    titles.stage(now, id, Stage::Dropped);
+                    titles.dropped.push(id);
+                    if let Some(row) = titles.requests.get_mut(&id) {
+                        row.failed = true;
+                    }
+                }
+            }
+            Output::Open { source, channel, grant, .. } => {
+                let Some(grant) = grant else { return };
+                titles.grant(now, grant, Holder::Source(source), None);
+                let Some(row) = titles.channels.get_mut(&channel) else { return };
+                row.open.insert(source);
+                row.opens += 1;
+                let source_row = Source { channel, feed: row.feed, allocation: grant.allocation, gone: false };
+                titles.sources.insert(source, source_row);
+            }
+            Output::Close { source } => self.source_over(now, source, true),
+            Output::Note(ref note) => self.title_note(now, note),
+            _ => {}
+        }
+    }
+
+    fn fetched(
+        &mut self,
+        now: Time,
+        id: RequestId,
+        playback: Option<PlaybackId>,
+        token: Option<Token>,
+        grant: Option<Grant>,
+    ) {
+        let titles = &mut self.titles;
+        titles.stage(now, id, Stage::Fetching);
+        let Some(row) = titles.requests.get_mut(&id) else { return };
+        row.playback = playback;
+        row.fetches += 1;
+        (row.forwarded, row.stalled) = (None, None);
+        row.allocation = grant.map(|grant| grant.allocation);
+        row.account = grant.map(|grant| grant.account);
+        let viewing = row.viewing;
+        if let (Some(token), false) = (token, matches!(row.key, Key::Player(_))) {
+            row.key = Key::Token(token);
+        }
+        if let Some(playback) = playback {
+            let fresh = Playback {
+                viewing,
+                token,
+                stirred: now,
+                confirmed: None,
+                failed: None,
+                kept: None,
+                place: None,
+                started: false,
+                ended: None,
+            };
+            let row = titles.playbacks.entry(playback).or_insert(fresh);
+            (row.stirred, row.kept) = (now, None);
+            row.token = row.token.or(token);
+            if let Some(token) = token {
+                titles.tokens.insert(token, playback);
+            }
+        }
+        let holder = playback.map_or(Holder::Probe(id), Holder::Playback);
+        if let Some(grant) = grant {
+            titles.grant(now, grant, holder, Some(id));
+            // Who has a lease that was confirmed keeps it for longer.
+            let confirmed = playback.and_then(|id| titles.playbacks.get(&id)?.confirmed).is_some();
+            // What only looks or sets up has none.
+            let plays = titles.requests.get(&id).is_some_and(Request::counts);
+            if !confirmed && playback.is_some() && plays {
+                let latest = now + titles.settings.starting_deadline + titles.slack * 2;
+                titles.starts.insert((latest, grant.allocation));
+            }
+        }
+    }
+
+    fn was_cut(&mut self, now: Time, id: RequestId, reason: ViewerEnd) {
+        let titles = &mut self.titles;
+        let Some(row) = titles.requests.get_mut(&id) else { return };
+        row.cut = Some(reason);
+        let (playback, player) = (row.playback, row.player());
+        titles.stage(now, id, Stage::Over);
+        let Some(playback) = playback else { return };
+        if let Some(row) = titles.playbacks.get_mut(&playback) {
+            row.stirred = now;
+        }
+        match reason {
+            ViewerEnd::Kicked | ViewerEnd::Evicted => titles.for_good(now, playback),
+            ViewerEnd::Preempted => {
+                titles.for_good(now, playback);
+                // Or its grace is over.
+                if titles.yielded.contains(&Holder::Playback(playback)) {
+                    titles.preempted.insert(player, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn source_over(&mut self, now: Time, id: SourceId, dropped: bool) {
+        let titles = &mut self.titles;
+        let Some(row) = titles.sources.get_mut(&id) else { return };
+        row.gone = true;
+        if let Some(channel) = titles.channels.get_mut(&row.channel) {
+            channel.open.remove(&id);
+        }
+        if let Some(row) = titles.allocations.get_mut(&row.allocation).filter(|_| dropped) {
+            row.dropped.get_or_insert(now);
+        }
+    }
+
+    fn title_note(&mut self, now: Time, note: &Note) {
+        let titles = &mut self.titles;
+        match *note {
+            Note::PlaybackStarted { playback, place, .. } => {
+                if let Some(row) = titles.playbacks.get_mut(&playback) {
+                    (row.place, row.started) = (Some(place), true);
+                }
+            }
+            Note::PlaybackPromoted { playback, .. } => {
+                if let Some(row) = titles.playbacks.get_mut(&playback) {
+                    row.place = Some(Place::Normal);
+                }
+            }
+            Note::PlaybackEnded { playback, reason, .. } => {
+                if matches!(reason, ViewerEnd::Kicked | ViewerEnd::Evicted | ViewerEnd::Preempted) {
+                    titles.for_good(now, playback);
+                }
+                if reason == ViewerEnd::Preempted
+                    && titles.yielded.contains(&Holder::Playback(playback))
+                    && let Some(row) = titles.playbacks.get(&playback)
+                {
+                    let player = (row.viewing.user, row.viewing.client, row.viewing.item);
+                    titles.preempted.insert(player, now);
+                }
+                titles.playback_over(now, playback, reason);
+            }
+            Note::AccountPreempted { account, holder, .. } => {
+                titles.accounts[account.0 as usize].eased = Some(now);
+                if !matches!(holder, Holder::Playback(id) if titles.playbacks.contains_key(&id)) {
+                    titles.eased_other = Some(now);
+                }
+                if let Holder::Playback(id) = holder
+                    && let Some(row) = titles.playbacks.get_mut(&id)
+                {
+                    row.kept = None;
+                    titles.eased.insert((row.viewing.user, row.viewing.client, row.viewing.item), now);
+                    // Nobody was watching what never sent anything.
+                    titles.yielded.extend(row.confirmed.map(|_| holder));
+                }
+            }
+            Note::SourceLost { source, .. } => self.source_over(now, source, false),
+            _ => {}
+        }
+    }
+
+    /// What an input meant, now that the core has acted on it and on everything that was due before it.
+    pub fn title_after(&mut self, now: Time, input: &Input) {
+        self.title_input_done(now, input);
+        for id in std::mem::take(&mut self.titles.dropped) {
+            if self.titles.requests.get(&id).is_some_and(|row| row.stage == Stage::Dropped) {
+                self.titles.stage(now, id, Stage::Waiting);
+            }
+        }
+        self.titles.tidy();
+    }
+
+    fn title_input_done(&mut self, now: Time, input: &Input) {
+        let titles = &mut self.titles;
+        match *input {
+            Input::Hangup { request } => {
+                let gone = [Stage::HangingUp, Stage::Finishing, Stage::Dropped];
+                if titles.requests.get(&request).is_some_and(|row| gone.contains(&row.stage)) {
+                    titles.stage(now, request, Stage::Over);
+                }
+            }
+            Input::Failed { request, .. } => {
+                let playback = titles.requests.get(&request).and_then(|row| row.playback);
+                if let Some(row) = playback.and_then(|id| titles.playbacks.get_mut(&id)) {
+                    (row.failed, row.kept) = (Some(now), None);
+                }
+                if titles.requests.get(&request).is_some_and(|row| row.stage == Stage::Failing) {
+                    titles.stage(now, request, Stage::Waiting);
+                }
+            }
+            Input::Finished { request, reason } => {
+                let Some(row) = titles.requests.get(&request) else { return };
+                if row.stage != Stage::Finishing {
+                    return;
+                }
+                let confirmed =
+                    row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
+                let (playback, account) = (row.playback, row.account);
+                titles.stage(now, request, Stage::Over);
+                let Some(id) = playback else { return };
+                let others = titles.fetching(id).count() > 0;
+                let waits = titles.open.iter().any(|other| {
+                    let other = &titles.requests[other];
+                    Some(other.key) == titles.requests.get(&request).map(|row| row.key)
+                });
+                let Some(row) = titles.playbacks.get_mut(&id) else { return };
+                row.stirred = now;
+                let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
+                let window = row.viewing.item.traits(&titles.settings).window;
+                if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
+                    row.kept = confirmed.and(account).map(|account| (account, now + window));
+                }
+            }
+            Input::Forwarded { request } => {
+                let Some(row) = titles.requests.get_mut(&request).filter(|row| row.stage == Stage::Fetching) else {
+                    return;
+                };
+                (row.forwarded, row.stalled) = (Some(now), None);
+                let confirms = row.counts() && row.viewing.item.traits(&titles.settings).confirmable;
+                if let Some(row) = row.allocation.and_then(|id| titles.allocations.get_mut(&id)).filter(|_| confirms) {
+                    row.confirmed = Some(now);
+                }
+                let account = row.account;
+                if let Some(playback) = row.playback.and_then(|id| titles.playbacks.get_mut(&id)) {
+                    playback.stirred = now;
+                    playback.confirmed =
+                        account.filter(|_| confirms).map(|account| (now, account)).or(playback.confirmed);
+                }
+            }
+            Input::Stalled { request } => {
+                if let Some(row) = titles.requests.get_mut(&request).filter(|row| row.stage == Stage::Fetching) {
+                    row.stalled.get_or_insert(now);
+                }
+            }
+            Input::Leave { viewer } => {
+                if let Some(request) = titles.viewers.remove(&viewer) {
+                    titles.stage(now, request, Stage::Over);
+                }
+            }
+            Input::Kick { block, .. } => {
+                let Some((playback, viewing)) = titles.kicked.take() else { return };
+                let until = now + Duration::from_micros(block);
+                if block > 0 {
+                    titles.blocks.insert((viewing.user, viewing.client, viewing.item), (now, until));
+                }
+                titles.for_good(now, playback);
+                titles.playback_over(now, playback, ViewerEnd::Kicked);
+            }
+            _ => {}
+        }
+    }
+}
