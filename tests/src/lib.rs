@@ -11,6 +11,7 @@
 //! * [`provider`]: a panel with accounts that it counts and limits, and with everything that panels have
 //! * [`viewer`]: a socket that reads a live stream, ffprobe, ffmpeg
 //! * [`player`]: ffmpeg, mpv, VLC, GStreamer's playbin and curl, as people start them
+//! * [`household`]: an edge between users and a provider
 //! * [`network`]: a namespace with two ways to the edge, and one that is cut off from it
 //! * [`process`]: child processes that report by lines of JSON
 //! * [`prepared`]: what `tests/run` has put where
@@ -20,6 +21,7 @@
 
 pub mod browser;
 pub mod edge;
+pub mod household;
 pub mod http;
 pub mod network;
 pub mod offer;
