@@ -269,7 +269,8 @@ fn step(socket: &mut TcpStream, sending: &mut Sending, clip: &[u8], due: u64) ->
             *sending = if live { Sending::Live(due) } else { Sending::Film };
         }
         Sending::Film => {
-            socket.write(&clip[..1 << 18]).or_else(wait)?;
+            // As much as it takes.
+            let _taken = socket.write(&clip[..1 << 18]).or_else(wait)?;
         }
         Sending::Live(sent) => {
             let at = (*sent % (clip.len() as u64 / 188 * 188)) as usize;
