@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 pub use accounts::Count;
-pub use catalogue::{EPISODES, FILMS, Film, Form, LIVES, Live, SERIES};
+pub use catalogue::{DASH, EPISODES, FILMS, Film, Form, LIVES, Live, SERIES};
 pub use clips::{Clip, Clips, Hls, LENGTH};
 
 use accounts::Counter;

@@ -169,7 +169,7 @@ fn clients_of_other_people_read_it() {
     let address = provider.address(0, "movie", "103.mkv").replace("%2D", "-");
     assert_eq!(films[2]["url"], address);
     assert_eq!(read["show"]["episodes"]["1"].as_array().map(Vec::len), Some(2), "{read}");
-    assert_eq!(read["playlist"]["channels"].as_array().map(Vec::len), Some(4 + 7 + 3));
+    assert_eq!(read["playlist"]["channels"].as_array().map(Vec::len), Some(4 + 1 + 7 + 3));
 }
 
 /// What npm's clients make of the titles of a panel.

@@ -53,6 +53,9 @@ pub const LIVES: [Live; 4] = [
     Live { id: 4, name: "Segments", epg: "", ts: false, archive: false, hls: Hls::Keys },
 ];
 
+/// A live stream that comes as DASH, in lists alone.
+pub const DASH: &str = "Dash";
+
 /// All films.
 pub const FILMS: [Film; 7] = [
     Film { id: 101, name: "Film Tail", extension: "mp4", form: Form::File(Clip::Tail) },
@@ -111,6 +114,7 @@ impl Catalogue<'_> {
             let extension = if live.ts && output != "m3u8" { "ts" } else { "m3u8" };
             entry(&fields, "News, all day", live.name, &self.address("live", live.id, extension));
         }
+        entry("tvg-id=\"\"", "News, all day", DASH, &self.address("live", 5, "mpd"));
         for film in &FILMS {
             entry("tvg-type=\"movie\"", "Films", film.name, &self.address("movie", film.id, film.extension));
         }
