@@ -31,6 +31,12 @@ fn names(list: &Value) -> Vec<String> {
     names
 }
 
+/// Without what an edge has that is told of no endpoint and no channel.
+fn ours_of(mut names: Vec<String>) -> Vec<String> {
+    names.retain(|name| name != "live" && name != "test");
+    names
+}
+
 /// The configuration with the list of an account in place of the panel.
 fn by_list(provider: &Provider) -> String {
     provider.configuration("panel").replacen(&provider.url(), &provider.list(0).replace("%2D", "-"), 1)
@@ -45,12 +51,12 @@ fn clients_of_other_people_read_films_series_and_the_past() {
     let house = Household::of(&provider, "[playback]\nhls_session_ttl = \"1s\"\ncatchup_session_ttl = \"1s\"");
     let ours = titles(&house.url(""), "anna", "anna-secret");
     for list in ["movies", "shows", "channels"] {
-        assert_eq!(names(&ours[list]), names(&theirs[list]), "{list}");
+        assert_eq!(ours_of(names(&ours[list])), names(&theirs[list]), "{list}");
     }
     let mut theirs_listed = names(&theirs["playlist"]["channels"]);
     // The API does not know it.
     theirs_listed.retain(|name| name != DASH);
-    assert_eq!(names(&ours["playlist"]["channels"]), theirs_listed);
+    assert_eq!(ours_of(names(&ours["playlist"]["channels"])), theirs_listed);
     assert_eq!(ours["standardized"].as_array().map(Vec::len), Some(FILMS.len()));
     let seasons = |read: &Value| -> Vec<(String, usize)> {
         let seasons = read["show"]["episodes"].as_object().cloned().unwrap_or_default();
