@@ -9,6 +9,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+#[cfg(test)]
+use crate::account::Strength;
 use crate::account::{Accounts, Holder, Told};
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
@@ -97,7 +99,11 @@ impl Edge {
             Input::KeyFrameWanted { feed } => self.publish.key_frame(cx, feed),
             Input::Sent { viewer, bytes } => cx.feeds.sent(viewer, bytes),
             Input::Leave { viewer } => {
+                let feed = cx.feeds.feed_of(viewer);
                 cx.feeds.leave(now, viewer);
+                if let Some(feed) = feed.filter(|feed| cx.feeds.viewers_of(*feed) == 0) {
+                    self.pull.left(cx, feed);
+                }
                 self.playback.heard(cx, Heard::Ended(viewer, ViewerEnd::Left));
             }
             Input::Poll { request, viewer, token } => {
@@ -128,8 +134,21 @@ impl Edge {
             Input::Failed { request, failure } => self.playback.failed(cx, request, failure),
             Input::Finished { request, reason } => self.playback.finished(cx, request, reason),
             Input::Stalled { request } => self.playback.stalled(cx, request),
-            Input::Closed { allocation } => cx.accounts.closed(now, cx.out, allocation),
+            Input::Closed { allocation } => {
+                let holder = cx.accounts.allocation(allocation).map(|own| own.holder);
+                cx.accounts.closed(now, cx.out, allocation);
+                self.playback.closed(cx, allocation, holder);
+            }
         }
+        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+    }
+
+    /// The strongest of those that want a feed became another one, as playbacks say it.
+    #[cfg(test)]
+    pub(crate) fn set_strength(&mut self, now: Time, feed: FeedId, strength: Option<Strength>, env: &mut dyn Env) {
+        let mut told = self.out.len();
+        let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
+        self.pull.set_strength(cx, feed, strength);
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
 
@@ -216,7 +235,10 @@ impl Edge {
 /// Lets playbacks follow from what the other rooms said, and the other rooms from whom playbacks let in, until all is said.
 fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, told: &mut usize) {
     loop {
-        if let Some((request, item)) = playback.next_admitted() {
+        if let Some((feed, strength)) = playback.next_strength() {
+            // Before whoever was let in asks for it: how strong that is decides whose account it may take.
+            pull.set_strength(cx, feed, strength);
+        } else if let Some((request, item)) = playback.next_admitted() {
             if let Some(feed) = item.feed() {
                 join(pull, publish, cx, request, feed);
             }
@@ -229,7 +251,7 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
             if let Some(heard) = Heard::of(output) {
                 playback.heard(cx, heard);
             }
-        } else if !playback.permit(cx) {
+        } else if !playback.proceed(cx) && !playback.permit(cx) {
             break;
         }
     }

@@ -11,6 +11,7 @@
 //! | [`pull`] | from which origin does a channel come, and what when it does not? |
 //! | [`playback`] | which viewer may play, and what becomes of the others? |
 //! | [`account`] | who may use which account of a provider? |
+//! | `cleanup` | will what runs be cleaned up after? |
 //! | [`feed`] | what does a viewer get next, and when does it end? |
 //! | [`journal`] | what was the run, and does it repeat? |
 //! | [`config`] | what was configured? |
@@ -22,6 +23,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod account;
+mod cleanup;
 pub mod config;
 pub mod edge;
 pub mod feed;

@@ -10,6 +10,7 @@
 //! | [`http`] | what did the client ask, how is it answered on the wire? |
 //! | `catalog` | what is there to play? |
 //! | `providers` | what do providers have, and where is it fetched? |
+//! | [`library`] | which films and series are files of this machine? |
 //! | [`users`] | who may log in, and from where? |
 //! | [`hls`] | what is in a playlist? |
 //! | [`ovt`] | how is a channel fetched from an OvenMediaEngine origin, and served to its edges? |
@@ -22,10 +23,11 @@ mod catalog;
 pub mod codec;
 pub mod hls;
 pub mod http;
+pub mod library;
 pub mod media;
 pub mod origin;
 pub mod ovt;
-mod providers;
+pub mod providers;
 pub mod routes;
 pub mod sdp;
 pub mod server;

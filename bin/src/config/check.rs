@@ -2,6 +2,8 @@
 
 mod addresses;
 mod channels;
+mod libraries;
+mod providers;
 mod tls;
 mod users;
 
@@ -32,6 +34,8 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     endpoints(reader);
     channels::settings(reader);
     users::settings(reader);
+    providers::settings(reader);
+    libraries::settings(reader);
     feeds(reader);
     hls(reader);
 }
@@ -40,6 +44,8 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
 pub(super) fn files(reader: &mut Reader<'_>) {
     tls::files(reader);
     channels::files(reader);
+    channels::slates(reader);
+    providers::files(reader);
 }
 
 fn readable(path: &Path) -> io::Result<()> {
@@ -160,6 +166,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
         ));
     }
     warnings.extend(unkept(&settings.core));
+    warnings.extend(providers::warnings(settings));
     for address in addresses::misplaced(&settings.ice.addresses) {
         warnings.push(format!(
             "`ice.addresses` names {address}, which is on the loopback interface: publishers elsewhere get no media through \

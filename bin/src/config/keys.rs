@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use holdfast_core::config::{Channel, Endpoint, Hls, Media, Strategy, Takeover, User};
 
+use holdfast_io::library::{Library, Shelf};
 use holdfast_io::ovt::{Generation, Notify};
+use holdfast_io::providers::{Dialect, Location, Output};
+use holdfast_io::users::Status;
 
 use super::value::{
-    Address, Count, File, Flag, IceUrl, Kind, List, Listener, Moment, Name, Network, Passphrase, Password, PortRange,
-    Rate, Retries, Secret, Size, Source, Span, SpanOr, Text, UserName, Value, Words, Wrong,
+    Address, Count, Credential, Directory, File, Flag, Group, GuideAt, IceUrl, Kind, List, Listener, Moment, Name,
+    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, Source, Span, SpanOr,
+    Text, UserName, Value, Words, Wrong,
 };
-use super::{Audio, Format, IceServer, Level, Login, Settings};
+use super::{Account, Audio, Format, IceServer, Level, Login, Provider, Settings};
 
 /// One key.
 pub(super) struct Key {
@@ -171,6 +175,63 @@ pub(super) static SECTIONS: &[Section] = &[
                 s.logins.push(Login {
                     password: holdfast_io::users::Password::parse("shown as stars").ok(),
                     ..Login::default()
+                });
+            },
+        }),
+        defaults: None,
+    },
+    Section {
+        path: "provider[]",
+        doc: "Where live streams, films and series come from: a list (M3U), or the panel of an IPTV provider (Xtream). What is equally\n\
+              called at several of them is one title with several sources, tried in the order in which providers stand here.",
+        rows: Some(Rows {
+            most: 100,
+            len: |s| s.providers.len(),
+            clear: |s| s.providers.clear(),
+            push: |s| s.providers.push(Provider::default()),
+            example: |s| {
+                s.providers.push(Provider {
+                    name: String::from("tv"),
+                    url: Location::parse("http://panel.example:8080").ok(),
+                    ..Provider::default()
+                });
+            },
+        }),
+        defaults: None,
+    },
+    Section {
+        path: "account[]",
+        doc: "What providers are logged in to with, and how much each login may take at once. A provider without any has one: what its\n\
+              URL holds.",
+        rows: Some(Rows {
+            most: 1000,
+            len: |s| s.accounts.len(),
+            clear: |s| s.accounts.clear(),
+            push: |s| s.accounts.push(Account::default()),
+            example: |s| {
+                s.accounts.push(Account {
+                    provider: String::from("tv"),
+                    username: String::from("shown as stars"),
+                    password: String::from("shown as stars"),
+                    ..Account::default()
+                });
+            },
+        }),
+        defaults: None,
+    },
+    Section {
+        path: "library[]",
+        doc: "Films and series that are files of this machine: mp4, mkv, ts, avi, mov, webm, m4v. Looked through every five minutes.",
+        rows: Some(Rows {
+            most: 100,
+            len: |s| s.libraries.len(),
+            clear: |s| s.libraries.clear(),
+            push: |s| s.libraries.push(Library::default()),
+            example: |s| {
+                s.libraries.push(Library {
+                    name: String::from("films"),
+                    path: "/srv/films".into(),
+                    ..Library::default()
                 });
             },
         }),
@@ -382,6 +443,26 @@ keys! {
         |s, _| &mut s.core.playback.permit_wait, Span(ms(0), ms(60_000));
     "playback.sessions_per_user", "Playbacks of one user at once, those that wait among them.",
         |s, _| &mut s.core.playback.sessions_per_user, Count(1, 1_000_000);
+    "playback.ended_memory", "How long a playback that an operator or a stronger one ended may not be taken up again at its old address.",
+        |s, _| &mut s.core.playback.ended_memory, Span(ms(0), DAY);
+    "playback.hls_session_ttl", "How long a playback of a provider's HLS keeps its place after the last request of its player.",
+        |s, _| &mut s.core.playback.hls_session_ttl, Span(ms(1000), HOUR);
+    "playback.catchup_session_ttl", "The same for what was on some time ago (catchup).",
+        |s, _| &mut s.core.playback.catchup_session_ttl, Span(ms(1000), HOUR);
+    "playback.provider_affinity_ttl", "How much longer the same player is given the same account first.",
+        |s, _| &mut s.core.playback.provider_affinity_ttl, Span(ms(0), DAY);
+    "playback.starting_deadline", "How long an account is kept for what has not sent anything yet.",
+        |s, _| &mut s.core.playback.starting_deadline, Span(ms(100), HOUR);
+    "playback.preemption_wait", "How long a playback waits for a weaker one to give way.",
+        |s, _| &mut s.core.playback.preemption_wait, Span(ms(0), ms(60_000));
+    "playback.preempted_block", "How long one that gave way may not have the same again.",
+        |s, _| &mut s.core.playback.preempted_block, Span(ms(0), HOUR);
+    "playback.linger", "How long a live stream of a provider stays open when nobody watches it any more, unless its account is needed.",
+        |s, _| &mut s.core.playback.linger, Span(ms(0), HOUR);
+    "playback.user_limit_clip", "An MPEG-TS file that players of MPEG-TS are shown, once, where their user plays as much as it may. Empty: 503.",
+        |s, _| &mut s.slates.user_limit, File;
+    "playback.provider_limit_clip", "The same where no account of any provider is free.",
+        |s, _| &mut s.slates.provider_limit, File;
 
     "user[].name", "What it logs in with: 1 to 64 of A–Z a–z 0–9 - _ . @ + , unique.",
         |s, n| &mut s.core.users[n].name, UserName;
@@ -391,10 +472,77 @@ keys! {
         |s, n| &mut s.core.users[n].max_connections, Count(0, 1_000_000);
     "user[].soft_connections", "So many more.",
         |s, n| &mut s.core.users[n].soft_connections, Count(0, 1_000_000);
+    "user[].priority", "Who gives way when a provider's connections are used up, from -128 to 127: lower is stronger, equals never give way.",
+        |s, n| &mut s.core.users[n].priority, Priority;
+    "user[].soft_priority", "The same for what uses one of `soft_connections`, which give way to all others.",
+        |s, n| &mut s.core.users[n].soft_priority, Priority;
+    "user[].groups", "Which groups of providers' catalogues it may see and play, by name. Empty: all.",
+        |s, n| &mut s.logins[n].groups, List(Group, 0, 1000);
     "user[].enabled", "Whether it may play.",
         |s, n| &mut s.core.users[n].enabled, Flag;
+    "user[].status", "What its player is told: \"active\" or \"trial\"; \"expired\", \"banned\" and \"disabled\" may not play either.",
+        |s, n| &mut s.logins[n].status,
+        Words(&[
+            ("active", Status::Active),
+            ("trial", Status::Trial),
+            ("expired", Status::Expired),
+            ("banned", Status::Banned),
+            ("disabled", Status::Disabled),
+        ]);
     "user[].expires", "From when on it may not play any more, in UTC: \"2027-01-31\" or \"2027-01-31T18:00:00Z\". Empty: never.",
         |s, n| &mut s.logins[n].expires, Moment;
+
+    "provider[].name", "What accounts, status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique.",
+        |s, n| &mut s.providers[n].name, Name;
+    "provider[].url", "A list: http(s)://…, file:///PATH; or a panel: http(s)://HOST:PORT.",
+        |s, n| &mut s.providers[n].url, ProviderAt;
+    "provider[].kind", "\"m3u\", \"xtream\", or \"auto\": a panel where the URL names nothing but a host, else a list.",
+        |s, n| &mut s.providers[n].kind,
+        Words(&[("auto", Dialect::Auto), ("m3u", Dialect::M3u), ("xtream", Dialect::Xtream)]);
+    "provider[].guide", "Its guide: the URL of an XMLTV file, also gzipped; \"auto\": where its list says, or its panel has it; or \"none\".",
+        |s, n| &mut s.providers[n].guide, GuideAt;
+    "provider[].refresh", "How often catalogue and guide are read again.",
+        |s, n| &mut s.providers[n].refresh, Span(ms(60_000), Duration::from_secs(30 * 24 * 3600));
+    "provider[].user_agent", "What it is told that we are. Empty: Holdfast with its version.",
+        |s, n| &mut s.providers[n].user_agent, Text;
+    "provider[].output", "How live streams are asked for where that can be chosen: \"ts\", which many viewers share, or \"m3u8\".",
+        |s, n| &mut s.providers[n].output, Words(&[("ts", Output::Ts), ("m3u8", Output::M3u8)]);
+    "provider[].groups", "Which of its groups are taken, by name. Empty: all.",
+        |s, n| &mut s.providers[n].groups, List(Group, 0, 1000);
+    "provider[].cooling", "How long an account rests after a connection of its was closed: some providers count it for a while longer.",
+        |s, n| &mut s.providers[n].cooling, Span(ms(0), ms(60_000));
+    "provider[].allow_private", "Whether its catalogue may lead to private addresses and to this machine, though its URL does not.",
+        |s, n| &mut s.providers[n].allow_private, Flag;
+    "provider[].entries", "How many entries of its catalogue are taken.",
+        |s, n| &mut s.providers[n].entries, Count(1, 10_000_000);
+    "provider[].bytes", "How much is read of its list, of each answer of its panel, and of its guide.",
+        |s, n| &mut s.providers[n].bytes, Size(1 << 10, 1 << 30);
+
+    "account[].provider", "Whose it is.",
+        |s, n| &mut s.accounts[n].provider, Name;
+    "account[].username", "What it logs in with. Addresses of a list that hold those of its first account get these instead.",
+        |s, n| &mut s.accounts[n].username, Credential;
+    "account[].password", "The same.",
+        |s, n| &mut s.accounts[n].password, Credential;
+    "account[].max_connections", "How many connections the provider allows it at once; 0: any number.",
+        |s, n| &mut s.accounts[n].core.max_connections, Count(0, 1_000_000);
+    "account[].priority", "Accounts of a lower one are used first, those of the same one in turn.",
+        |s, n| &mut s.accounts[n].core.priority, Priority;
+    "account[].enabled", "Whether it is used.",
+        |s, n| &mut s.accounts[n].core.enabled, Flag;
+    "account[].expires", "From when on it is not used any more, as a user's. Empty: never.",
+        |s, n| &mut s.accounts[n].expires, Moment;
+    "account[].overlap", "Whether the provider bears one connection more for a moment, so that zapping need not wait.",
+        |s, n| &mut s.accounts[n].core.overlap, Flag;
+
+    "library[].name", "What status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique. Its titles are others under another name.",
+        |s, n| &mut s.libraries[n].name, Name;
+    "library[].path", "Its directory. Hidden files, and links that lead out of it, are left out.",
+        |s, n| &mut s.libraries[n].path, Directory;
+    "library[].kind", "\"films\": each file is one; \"series\": each directory is one, with its episodes below it: \"Season 1/Name S01E02.mkv\".",
+        |s, n| &mut s.libraries[n].kind, Words(&[("films", Shelf::Films), ("series", Shelf::Series)]);
+    "library[].group", "The group under which players show it, as in `groups` of a user.",
+        |s, n| &mut s.libraries[n].group, Group;
 
 for channels:
     on_demand, "Pulled while somebody watches; false = always.", Flag;

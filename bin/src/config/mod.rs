@@ -27,10 +27,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
+use holdfast_io::library::Library;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::{Generation, Notify};
+use holdfast_io::providers::{Dialect, Guide, Location, Output};
 use holdfast_io::server::Clip;
-use holdfast_io::users::Password;
+use holdfast_io::users::{Password, Status};
 use ipnet::IpNet;
 
 pub use fault::{Fault, Faults, Place};
@@ -53,8 +55,16 @@ pub struct Settings {
     pub channel_defaults: Channel,
     /// The contents of the files that are sources, by [`Origin::label`]; [`parse`] reads none.
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// Files that players are shown which are refused.
+    pub slates: Slates,
     /// What users log in with, in the order of `core.users`, whose times this edge's clock is not started for yet.
     pub logins: Vec<Login>,
+    /// Where titles come from. The core's are made of these when its clock is started.
+    pub providers: Vec<Provider>,
+    /// The accounts of all of them, in the order in which they are written.
+    pub accounts: Vec<Account>,
+    /// Films and series that are files of this machine.
+    pub libraries: Vec<Library>,
     /// Listeners and limits of HTTP.
     pub http: Http,
     /// How publishers reach our media ports.
@@ -91,6 +101,88 @@ pub struct Login {
     pub password: Option<Password>,
     /// From when on it may not play any more, in seconds since 1970; `None` = never.
     pub expires: Option<u64>,
+    /// Whether it may play, and what clients are told of it.
+    pub status: Status,
+    /// Which groups of the catalogue it may see and play; none = all.
+    pub groups: Vec<String>,
+}
+
+/// A provider: where titles come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provider {
+    /// What it is called, unique; empty only where the configuration is refused.
+    pub name: String,
+    /// Where its list or its panel is; `None` only where the configuration is refused.
+    pub url: Option<Location>,
+    /// What is there.
+    pub kind: Dialect,
+    /// Where its guide is.
+    pub guide: Guide,
+    /// How often both are read again.
+    pub refresh: Duration,
+    /// What it is told that we are; empty = Holdfast.
+    pub user_agent: String,
+    /// How live streams are asked for.
+    pub output: Output,
+    /// Which of its groups are taken; none = all.
+    pub groups: Vec<String>,
+    /// How long an account rests after a connection of its was closed.
+    pub cooling: Duration,
+    /// Whether its catalogue may lead into private networks.
+    pub allow_private: bool,
+    /// How many entries of its catalogue are taken.
+    pub entries: usize,
+    /// How many bytes of each of its answers are read.
+    pub bytes: u64,
+}
+
+impl Default for Provider {
+    fn default() -> Self {
+        Provider {
+            name: String::new(),
+            url: None,
+            kind: Dialect::Auto,
+            guide: Guide::Auto,
+            refresh: Duration::from_secs(6 * 3600),
+            user_agent: String::new(),
+            output: Output::Ts,
+            groups: Vec::new(),
+            cooling: Duration::ZERO,
+            allow_private: false,
+            entries: 1_000_000,
+            bytes: 64 << 20,
+        }
+    }
+}
+
+/// MPEG-TS files that players of such are shown in place of a refusal. Empty: none.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Slates {
+    /// Where the user plays as much as it may.
+    pub user_limit: PathBuf,
+    /// Where no account of any provider is free.
+    pub provider_limit: PathBuf,
+}
+
+/// An account at a provider.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Account {
+    /// The provider's name.
+    pub provider: String,
+    /// Empty = whatever the provider's addresses hold already.
+    pub username: String,
+    /// The same.
+    pub password: String,
+    /// What the core decides by; `until` is not set yet.
+    pub core: holdfast_core::config::Account,
+    /// From when on it may not be used any more, in seconds since 1970; `None` = never.
+    pub expires: Option<u64>,
+}
+
+impl fmt::Debug for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Account").field("provider", &self.provider).field("core", &self.core).finish_non_exhaustive()
+    }
 }
 
 impl Http {
@@ -247,7 +339,11 @@ impl Default for Settings {
             origins: vec![vec![Origin::Test]],
             channel_defaults: Channel::default(),
             clips: BTreeMap::new(),
+            slates: Slates::default(),
             logins: Vec::new(),
+            providers: Vec::new(),
+            accounts: Vec::new(),
+            libraries: Vec::new(),
             http: Http::default(),
             ice: Ice::default(),
             ovt: Ovt::default(),

@@ -10,6 +10,8 @@ use super::reader::variable_of;
 use super::*;
 
 mod channels;
+mod libraries;
+mod providers;
 
 const SAMPLE: &str = include_str!("../../holdfast.toml");
 
@@ -57,7 +59,8 @@ fn the_sample_is_all_comment_and_its_defaults_are_the_defaults() {
     let written = uncommented(SAMPLE);
     assert_eq!(parse(&written, "f.toml").expect("reads"), Settings::default());
     // A default that is not really written out would read as the default as well.
-    let is_example = |path: &str| ["ice.servers[]", "user[]"].iter().any(|list| path.starts_with(list));
+    let is_example =
+        |path: &str| ["ice.servers[]", "user[]", "provider[]", "account[]"].iter().any(|list| path.starts_with(list));
     for key in KEYS.iter().filter(|key| !is_example(key.path)) {
         let (section, name) = key.path.rsplit_once('.').expect("a section");
         let has_name = |other: &&super::keys::Key| other.path == format!("channel_defaults.{name}");
@@ -85,9 +88,12 @@ fn the_examples_in_the_sample_read() {
             .map(|line| line[2..].to_owned() + "\n")
             .collect()
     };
-    let settings = parse(&(example("ice.servers") + &example("user")), "f.toml").expect("reads");
+    let text: String = ["ice.servers", "user", "provider", "account", "library"].map(example).concat();
+    let settings = parse(&text, "f.toml").expect("reads");
     assert_eq!((settings.ice.servers.len(), settings.ice.servers[0].username.as_str()), (1, "edge"));
     assert_eq!((settings.core.users.len(), settings.core.users[0].name.as_str()), (1, "anna"));
+    assert_eq!((settings.providers[0].name.as_str(), settings.accounts[0].provider.as_str()), ("tv", "tv"));
+    assert_eq!(settings.libraries[0].path.to_str(), Some("/srv/films"));
 }
 
 #[test]
@@ -169,7 +175,7 @@ fn every_fault_is_said_with_its_line_and_key() {
         [
             r#"f.toml:4: key `http.listen[1]`: "localhost:2" is not an IP address with a port; write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#.to_owned(),
             "f.toml:6: key `http.listen_`: there is no such key; did you mean `listen`?".to_owned(),
-            "f.toml:7: key `colour`: there is no such key; known here: api, channel, channel_defaults, endpoint, http, ice, live, log, media, origins, ovt, playback, user".to_owned(),
+            "f.toml:7: key `colour`: there is no such key; known here: account, api, channel, channel_defaults, endpoint, http, ice, library, live, log, media, origins, ovt, playback, provider, user".to_owned(),
             "f.toml:10: key `endpoint[0].deadafter`: there is no such key; did you mean `dead_after`?".to_owned(),
             format!("f.toml:13: key `endpoint[1].dead_after`: is of type integer where text is wanted; {right}"),
             "f.toml:14: key `endpoint[1].poll`: 5ms is too short; write 10ms to 10s".to_owned(),

@@ -4,6 +4,7 @@
 
 mod access;
 mod place;
+mod provider;
 mod quantity;
 
 use toml::Spanned;
@@ -11,8 +12,9 @@ use toml::de::DeValue;
 
 use super::fault::printable;
 pub(super) use access::{Moment, Network, Passphrase, UserName};
-pub(super) use place::{Address, File, IceUrl, Listener, PortRange, Source};
-pub(super) use quantity::{Count, Rate, Retries, Size, Span, SpanOr, show_span};
+pub(super) use place::{Address, Directory, File, IceUrl, Listener, PortRange, Source};
+pub(super) use provider::{Credential, Group, GuideAt, ProviderAt};
+pub(super) use quantity::{Count, Priority, Rate, Retries, Size, Span, SpanOr, show_span};
 
 /// A value as it was written.
 #[derive(Clone, Copy)]
@@ -47,14 +49,18 @@ impl<'a> Value<'a> {
         }
     }
 
-    fn integer(self, right: &str) -> Result<u64, Wrong> {
-        let (digits, radix) = match self {
-            Value::Variable(text) => (text, 10),
+    fn digits(self, right: &str) -> Result<(&'a str, u32), Wrong> {
+        match self {
+            Value::Variable(text) => Ok((text, 10)),
             Value::Toml(value) => match value.get_ref() {
-                DeValue::Integer(integer) => (integer.as_str(), integer.radix()),
-                _ => return Err(self.is_a("a whole number", right)),
+                DeValue::Integer(integer) => Ok((integer.as_str(), integer.radix())),
+                _ => Err(self.is_a("a whole number", right)),
             },
-        };
+        }
+    }
+
+    fn integer(self, right: &str) -> Result<u64, Wrong> {
+        let (digits, radix) = self.digits(right)?;
         u64::from_str_radix(digits, radix)
             .map_err(|_| Wrong::new(format!("`{}` is not a number from 0 up", printable(digits)), right))
     }

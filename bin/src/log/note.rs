@@ -149,6 +149,15 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::AccountFailed { .. }
         | Note::CatalogRead { .. }
         | Note::CatalogFault { .. } => provider::tell(note, settings),
+        Note::LibraryRead { library, files, cut_short } => {
+            let more = if *cut_short { "; there is more than is taken" } else { "" };
+            Told::new(Level::INFO, format!("library \"{library}\": {files} films or episodes{more}"))
+        }
+        Note::LibraryFault { library, why } => {
+            let sentence =
+                format!("library \"{library}\" cannot be looked through, what was found before is kept: {why}");
+            Told::new(Level::WARN, sentence)
+        }
         Note::RateLimited { peer, refused } => {
             let sentence = format!(
                 "{peer} sends more WHIP requests than `http.limits.whip_rate` allows: {refused} were answered with 429; behind a \
@@ -187,7 +196,7 @@ fn place(feed: FeedId, config: &Config) -> Place<'_> {
         }
         left -= endpoint.slots;
     }
-    Place::Channel(config.channels.get(left as usize).map_or("", |channel| channel.name.as_str()))
+    Place::Channel(config.channels.get(left as usize).map_or("of a provider", |channel| channel.name.as_str()))
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {

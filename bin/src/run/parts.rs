@@ -1,15 +1,17 @@
 //! The configuration in the terms of those who move bytes.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use holdfast_core::config::{Config, User};
+use holdfast_core::config::{Account, Channel, Config, Provider, User};
 use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::OriginSettings;
+use holdfast_io::providers::{Credentials, ProviderSettings};
 use holdfast_io::server::{self, Clip};
 use holdfast_io::users::Login;
 use url::Url;
@@ -62,17 +64,79 @@ fn with_authority(server: &IceServer) -> Option<String> {
 pub(super) fn core(settings: &Settings, started: SystemTime) -> Config {
     let mut core = settings.core.clone();
     let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let until = |expires: u64| Time::ZERO + Duration::from_secs(expires).saturating_sub(started);
     for (user, login) in core.users.iter_mut().zip(&settings.logins) {
-        let left = |expires: u64| Duration::from_secs(expires).saturating_sub(started);
-        user.until = login.expires.map(|expires| Time::ZERO + left(expires));
+        user.until = login.expires.map(until);
+        user.enabled &= login.status.may_play();
     }
+    core.providers = settings
+        .providers
+        .iter()
+        .map(|provider| {
+            let own = |account: &config::Account| Account { until: account.expires.map(until), ..account.core.clone() };
+            let mut accounts: Vec<Account> = accounts(settings, provider).map(own).collect();
+            if accounts.is_empty() {
+                accounts.push(Account::default());
+            }
+            let live = Channel { on_demand: true, ..settings.channel_defaults.clone() };
+            Provider { name: provider.name.clone(), accounts, cooling: provider.cooling, live }
+        })
+        .collect();
     core
+}
+
+/// The accounts of a provider, in the order in which they are written.
+fn accounts<'s>(
+    settings: &'s Settings,
+    provider: &'s config::Provider,
+) -> impl Iterator<Item = &'s config::Account> + use<'s> {
+    settings.accounts.iter().filter(|account| account.provider == provider.name)
+}
+
+/// For whoever reads the catalogues.
+fn providers(settings: &Settings) -> Vec<ProviderSettings> {
+    let of = |provider: &config::Provider| {
+        let location = provider.url.clone()?;
+        let own = |account: &config::Account| {
+            let (username, password) = (account.username.clone(), account.password.clone());
+            (!username.is_empty()).then_some(Credentials { username, password })
+        };
+        // Whoever has nothing of its own has what the URL holds.
+        let held = location.credentials();
+        let mut all: Vec<Option<Credentials>> =
+            accounts(settings, provider).map(|account| own(account).or_else(|| held.clone())).collect();
+        if all.is_empty() {
+            all.push(held);
+        }
+        Some(ProviderSettings {
+            name: provider.name.clone(),
+            dialect: provider.kind.at(&location),
+            // Whoever is there may lead there.
+            allow_private: provider.allow_private || location.is_private(),
+            location,
+            guide: provider.guide.clone(),
+            refresh: provider.refresh,
+            user_agent: provider.user_agent.clone(),
+            output: provider.output,
+            groups: provider.groups.clone(),
+            entries: provider.entries,
+            bytes: provider.bytes,
+            accounts: all,
+        })
+    };
+    settings.providers.iter().filter_map(of).collect()
 }
 
 fn logins(settings: &Settings) -> Vec<Login> {
     let logins = settings.core.users.iter().zip(&settings.logins);
     let login = |(user, login): (&User, &config::Login)| {
-        Some(Login { name: user.name.clone(), password: login.password.clone()?, expires: login.expires })
+        Some(Login {
+            name: user.name.clone(),
+            password: login.password.clone()?,
+            expires: login.expires,
+            groups: login.groups.clone(),
+            status: login.status,
+        })
     };
     logins.filter_map(login).collect()
 }
@@ -83,6 +147,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
     if let Ok(signal) = Clip::new(Bytes::from_static(TEST_SIGNAL)) {
         clips.insert(Origin::Test.label(), Arc::new(signal));
     }
+    let slate = |path: &Path| settings.clips.get(&Origin::File(path.to_owned()).label()).cloned();
     let given = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     server::Settings {
         limits: settings.http.limits.clone(),
@@ -100,12 +165,18 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         audio,
         epoch: started.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
         origins: settings.origins.clone(),
+        slates: server::Slates {
+            user_limit: slate(&settings.slates.user_limit),
+            provider_limit: slate(&settings.slates.provider_limit),
+        },
         clips,
         ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
         packet_silence: settings.ovt.packet_silence,
         instance: u128::from_le_bytes(entropy()),
         journal: false,
         users: logins(settings),
+        providers: providers(settings),
+        libraries: settings.libraries.clone(),
         trusted_proxies: settings.http.trusted_proxies.clone(),
         secure: settings.http.tls.is_some(),
     }
@@ -186,6 +257,40 @@ mod tests {
         assert_eq!(settings.core.channels.iter().map(|channel| channel.sources).collect::<Vec<_>>(), [2, 1]);
         assert!(own.clips.contains_key("test:"));
         assert_ne!(own.instance, server(&settings, UNIX_EPOCH, Codec::Aac).instance, "drawn anew at each start");
+    }
+
+    #[test]
+    fn providers_and_their_accounts_reach_the_core_and_the_server_in_the_same_order() {
+        let text = "channel_defaults.connect_timeout = '1s'\n\
+                    [[provider]]\nname = 'list'\nurl = 'http://a.example/get.php?username=u&password=p'\ncooling = '2s'\n\
+                    [[provider]]\nname = 'panel'\nurl = 'http://b.example'\n\
+                    [[account]]\nprovider = 'panel'\nusername = 'x'\nmax_connections = 2\nexpires = '1970-01-01T00:01:00Z'\n\
+                    [[account]]\nprovider = 'panel'\nusername = 'y'\nenabled = false";
+        let settings = parse(text, "f.toml").expect("reads");
+        let own = core(&settings, UNIX_EPOCH + Duration::from_secs(10)).providers;
+        assert_eq!(own.iter().map(|own| own.accounts.len()).collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((own[0].cooling, own[0].accounts[0].max_connections), (Duration::from_secs(2), 1));
+        assert_eq!((own[1].accounts[0].max_connections, own[1].accounts[1].enabled), (2, false));
+        assert_eq!(own[1].accounts[0].until, Some(Time::from_micros(50_000_000)));
+        assert_eq!(own[1].live.connect_timeout, Duration::from_secs(1));
+        let served = server(&settings, UNIX_EPOCH, Codec::Aac).providers;
+        let names = |n: usize| -> Vec<Option<&str>> {
+            served[n].accounts.iter().map(|own| own.as_ref().map(|own| own.username.as_str())).collect()
+        };
+        assert_eq!((names(0), names(1)), (vec![Some("u")], vec![Some("x"), Some("y")]));
+        assert!(!served[0].allow_private);
+        let at_home = parse("[[provider]]\nname = 'list'\nurl = 'http://192.168.1.2/tv.m3u'", "f.toml").expect("reads");
+        assert!(server(&at_home, UNIX_EPOCH, Codec::Aac).providers[0].allow_private, "it is there itself");
+    }
+
+    #[test]
+    fn a_user_whose_status_says_so_may_not_play() {
+        for (status, may) in
+            [("active", true), ("trial", true), ("expired", false), ("banned", false), ("disabled", false)]
+        {
+            let text = format!("user = [{{ name = 'a', password = 'x', status = '{status}' }}]");
+            assert_eq!(core(&parse(&text, "f.toml").expect("reads"), UNIX_EPOCH).users[0].enabled, may, "{status}");
+        }
     }
 
     #[test]

@@ -4,15 +4,46 @@
 //! one, waits for one, or finds none. A connection is counted from its grant until it is closed, whoever gave it up. Rules: spec
 //! playback §4 (acquire order, allocations, leases), §9 (invariants).
 
-use alloc::collections::VecDeque;
+mod affinity;
+mod allocation;
+mod lease;
+#[cfg(test)]
+mod lease_tests;
+mod pool;
+mod preempt;
+#[cfg(test)]
+mod preempt_tests;
+mod queue;
+#[cfg(test)]
+mod random_tests;
+#[cfg(test)]
+mod stage;
+#[cfg(test)]
+mod tests;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use affinity::Affinities;
+pub use allocation::{Allocation, AllocationState};
+use allocation::{Authority, Holding};
+use lease::Rest;
+pub use lease::{Binding, Lease, LeaseId, LeaseKind, LeaseState};
+pub use pool::AccountCounts;
+use pool::Pools;
+use preempt::Victims;
+use queue::{Queue, Waiting};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::input::{AccountId, AllocationId, Grant, Output, PlaybackId, ProviderId, RequestId, SourceId};
+use crate::id::Table;
+use crate::input::{
+    AccountId, AllocationId, AllocationKind, Grant, Note, Output, PlaybackId, ProviderId, RequestId, SourceId, TitleId,
+    Viewing,
+};
 use crate::playback::Place;
-use crate::time::Time;
+use crate::time::{Time, Timers};
 
 /// Whoever holds a lease: one each.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -36,7 +67,7 @@ pub struct Strength {
 
 impl Strength {
     /// Of a probe: everybody else's is more.
-    pub const PROBE: Strength = Strength { place: Place::Soft, priority: 127 };
+    pub const PROBE: Strength = Strength { place: Place::Grace, priority: 127 };
 }
 
 /// What somebody wishes for.
@@ -46,6 +77,12 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
+    /// Accounts that failed it already. What is wished for behind a failure is had at once or not at all.
+    pub avoid: &'w [AccountId],
+    /// What is to be had: an account that rests does so for other titles.
+    pub title: TitleId,
+    /// Who plays it with which player, where the account that it had last is to be tried first when it comes back.
+    pub viewing: Option<Viewing>,
     pub strength: Strength,
     pub pin: Pin,
     /// How long a lease is kept without a connection after media was forwarded; zero = not at all.
@@ -55,6 +92,7 @@ pub(crate) struct Wish<'w> {
 
 /// An account that was used before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(dead_code, reason = "playbacks of titles are to come")]
 pub(crate) enum Pin {
     None,
     /// It is tried first.
@@ -66,10 +104,12 @@ pub(crate) enum Pin {
 /// What is done for a wish when no account is free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Patience {
-    /// Nothing: a hedge, a probe.
+    /// Nothing: a probe.
     None,
-    /// Weaker ones give way; it waits until then for that, or for what becomes free. Where the grace is an instant one and an account
-    /// bears it, it gets one connection more than there are at once, until then.
+    /// It waits until then for what becomes free, but nobody gives way: a hedge.
+    Meek(Time),
+    /// Weaker ones give way; it waits until then for what becomes free, or `preemption_wait` for what is given up for it. Where the
+    /// grace is an instant one and an account bears it, it gets one connection more than there are at once, until then.
     Until(Time, Grace),
 }
 
@@ -100,9 +140,10 @@ pub(crate) enum Told {
     Granted { holder: Holder, grant: Grant, index: u32 },
     /// It did not, in its time.
     Exhausted { holder: Holder },
-    /// The holder loses its account: it has to give up its connection now.
+    /// The holder lost its account and its lease: it has to close its connection now, which counts as given up already.
     GiveUp { holder: Holder, why: Why },
-    /// The lease ran out: no media came within `starting_deadline`, or its window passed.
+    /// The lease ran out: no media came within `starting_deadline`, or its window passed. A connection that there is keeps its slot
+    /// until it is closed, or somebody needs it.
     Expired { holder: Holder },
 }
 
@@ -127,45 +168,420 @@ pub(crate) enum Why {
     Idle,
     /// It had it by grace, and that is over.
     GraceOver,
+    /// The authority granted it for so long only.
+    GrantOver,
+}
+
+/// An account as it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct AccountState<'a> {
+    /// Which.
+    pub account: AccountId,
+    /// Whose.
+    pub provider: ProviderId,
+    /// How many connections at once; 0 = any number.
+    pub limit: u32,
+    /// Connections that are not closed.
+    pub used: u32,
+    /// Slots that leases keep without a connection.
+    pub reserved: u32,
+    /// Slots that rest after a connection was closed.
+    pub resting: u32,
+    /// Whether one of its connections is one more than there may be, by grace.
+    pub graced: bool,
+    /// Whether it may be used: enabled, and its time not over.
+    pub serves: bool,
+    /// What happened so far.
+    pub counts: &'a AccountCounts,
+}
+
+/// Who waits for a deadline.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Wake {
+    Wish(Holder),
+    Lease(LeaseId),
+    Grace(AccountId),
+    Rest(AccountId),
+    Grant(AllocationId),
 }
 
 /// The account room.
 #[derive(Debug)]
 pub struct Accounts {
+    starting_deadline: Duration,
+    preemption_wait: Duration,
+    affinity_ttl: Duration,
+    authority: Authority,
+    pools: Pools,
+    allocations: Table<AllocationKind, Allocation>,
+    leases: Table<LeaseKind, Lease>,
+    holders: BTreeMap<Holder, Holding>,
+    queue: Queue,
+    waiting: usize,
+    /// Those of them that keep a slot of an account, which they may use whoever else waits.
+    keepers: BTreeSet<(AccountId, Holder)>,
+    arrivals: u64,
+    victims: Victims,
+    /// Connections that are being closed and whose slots nobody counts on.
+    coming: BTreeSet<(AccountId, AllocationId)>,
+    /// Accounts where a slot is kept no longer, to be looked at when all that happened is done.
+    freed: Vec<AccountId>,
+    affinities: Affinities,
+    timers: Timers<Wake>,
     told: VecDeque<Told>,
+    draining: bool,
+    stale: u64,
 }
 
 impl Accounts {
-    pub(crate) fn new(_config: &Config) -> Self {
-        Accounts { told: VecDeque::new() }
+    pub(crate) fn new(config: &Config) -> Self {
+        Accounts {
+            starting_deadline: config.playback.starting_deadline,
+            preemption_wait: config.playback.preemption_wait,
+            affinity_ttl: config.playback.provider_affinity_ttl,
+            authority: Authority::LOCAL,
+            pools: Pools::new(&config.providers),
+            allocations: Table::default(),
+            leases: Table::default(),
+            holders: BTreeMap::new(),
+            queue: Queue::default(),
+            waiting: 0,
+            keepers: BTreeSet::new(),
+            arrivals: 0,
+            victims: Victims::default(),
+            coming: BTreeSet::new(),
+            freed: Vec::new(),
+            affinities: Affinities::default(),
+            timers: Timers::default(),
+            told: VecDeque::new(),
+            draining: false,
+            stale: 0,
+        }
+    }
+
+    /// All accounts as they stand, in the order of the configuration.
+    pub fn accounts(&self) -> impl Iterator<Item = AccountState<'_>> {
+        self.pools.all().map(|(id, account)| account.state(id))
+    }
+
+    /// An account as it stands.
+    pub fn account(&self, id: AccountId) -> Option<AccountState<'_>> {
+        self.pools.get(id).map(|account| account.state(id))
+    }
+
+    /// All connections that are not closed.
+    pub fn allocations(&self) -> impl Iterator<Item = (AllocationId, &Allocation)> {
+        self.allocations.iter()
+    }
+
+    /// A connection, if it is not closed.
+    pub fn allocation(&self, id: AllocationId) -> Option<&Allocation> {
+        self.allocations.get(id)
+    }
+
+    /// All leases.
+    pub fn leases(&self) -> impl Iterator<Item = (LeaseId, &Lease)> {
+        self.leases.iter()
+    }
+
+    /// The lease of a holder, if it has one.
+    pub fn lease_of(&self, holder: Holder) -> Option<&Lease> {
+        self.leases.get(self.holders.get(&holder)?.lease?)
+    }
+
+    /// How many wishes wait.
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many players' last accounts are remembered.
+    pub fn affinities(&self) -> usize {
+        self.affinities.len()
+    }
+
+    /// How many deadlines are armed.
+    pub fn timer_count(&self) -> usize {
+        self.timers.len()
+    }
+
+    /// How many calls came too late, or named what never was.
+    pub fn stale(&self) -> u64 {
+        self.stale
     }
 
     /// Wishes for an account. A holder that has a connection already has to give it up before ([`Accounts::release`]); where that
-    /// is still being closed and its slot is needed, the wish waits for it.
-    pub(crate) fn acquire(&mut self, _now: Time, _out: &mut VecDeque<Output>, _wish: Wish<'_>) -> Acquired {
-        Acquired::Exhausted
+    /// is still being closed and its slot is needed, the wish waits for it. A wish of its that waits is given up for this one.
+    pub(crate) fn acquire(&mut self, now: Time, out: &mut VecDeque<Output>, wish: Wish<'_>) -> Acquired {
+        self.retire(now);
+        let holder = wish.holder;
+        self.withdraw(holder);
+        if self.draining {
+            return Acquired::Exhausted;
+        }
+        if let Some(live) = self.holders.get(&holder).and_then(|holding| holding.live) {
+            self.let_go(now, live);
+        }
+        let holding = self.holders.entry(holder).or_insert_with(|| Holding::new(now));
+        holding.strength = Some(wish.strength);
+        (holding.window, holding.title, holding.viewing) = (wish.window, wish.title, wish.viewing);
+        self.arrivals += 1;
+        let mut waiting = Waiting {
+            providers: wish.providers.into(),
+            pin: wish.pin,
+            title: wish.title,
+            strength: wish.strength,
+            arrival: self.arrivals,
+            until: now,
+            preempts: false,
+            grace: Grace::Hold,
+            expects: None,
+            armed: Time::NEVER,
+        };
+        let granted =
+            self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
+        let acquired = granted.unwrap_or_else(|| {
+            (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
+                _ if !wish.avoid.is_empty() => return Acquired::Exhausted,
+                Patience::None => return Acquired::Exhausted,
+                Patience::Meek(until) => (until, false, Grace::Hold),
+                Patience::Until(until, grace) => (until, true, grace),
+            };
+            self.wait(now, out, holder, waiting)
+        });
+        self.refresh(now, holder);
+        self.serve_freed(now);
+        acquired
+    }
+
+    /// Makes way for a wish that finds nothing free, or lets it wait.
+    fn wait(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder, mut waiting: Waiting) -> Acquired {
+        let able = match waiting.pin {
+            Pin::Firm(pin) => self.fits(pin, &waiting),
+            _ => waiting.providers.iter().any(|provider| self.pools.serves(*provider)),
+        };
+        if !able {
+            return Acquired::Exhausted;
+        }
+        if !self.expect(now, holder, &mut waiting) {
+            match waiting.preempts.then(|| self.preempt(now, out, holder, &waiting)).flatten() {
+                Some(Way::Clear(account)) => return self.granted(now, holder, &waiting, account),
+                Some(Way::Closing(allocation)) => {
+                    self.count_on(holder, &mut waiting, allocation);
+                    waiting.until = now + self.preemption_wait;
+                }
+                None if waiting.grace == Grace::Instant && waiting.until > now => {
+                    if let Some(account) = self.bearing(&waiting) {
+                        let until = waiting.until;
+                        let acquired = self.granted(now, holder, &waiting, account);
+                        self.overlap(account, acquired, until);
+                        self.note_grace(out, holder, &waiting);
+                        return acquired;
+                    }
+                    self.note_grace(out, holder, &waiting);
+                }
+                None if waiting.until > now => self.note_grace(out, holder, &waiting),
+                None => return Acquired::Exhausted,
+            }
+        } else {
+            waiting.until = waiting.until.max(now + self.preemption_wait);
+        }
+        self.enqueue(holder, waiting);
+        Acquired::Waiting
+    }
+
+    fn note_grace(&self, out: &mut VecDeque<Output>, holder: Holder, waiting: &Waiting) {
+        if let Some(provider) = waiting.providers.first().copied() {
+            out.push_back(Output::Note(Note::AccountGraced { holder, provider }));
+        }
     }
 
     /// A wish that waits is given up.
-    pub(crate) fn withdraw(&mut self, _holder: Holder) {}
+    pub(crate) fn withdraw(&mut self, holder: Holder) {
+        if let Some(waiting) = self.unqueue(holder) {
+            self.forgo(waiting.expects);
+            self.sweep(holder);
+        }
+    }
 
     /// The holder needs the connection no more: it keeps its slot until it is closed.
-    pub(crate) fn release(&mut self, _now: Time, _allocation: AllocationId) {}
+    #[allow(dead_code, reason = "playbacks of titles are to come")]
+    pub(crate) fn release(&mut self, now: Time, allocation: AllocationId) {
+        self.let_go(now, allocation);
+        self.serve_freed(now);
+    }
+
+    fn let_go(&mut self, now: Time, allocation: AllocationId) {
+        let Some(row) = self.allocations.get_mut(allocation) else {
+            self.stale += 1;
+            return;
+        };
+        if row.state == AllocationState::Closing {
+            return;
+        }
+        row.state = AllocationState::Closing;
+        let (holder, account) = (row.holder, row.account);
+        self.timers.set(Wake::Grant(allocation), &mut row.armed, Time::NEVER);
+        if let Some(holding) = self.holders.get_mut(&holder) {
+            holding.live = None;
+            holding.closing.push(allocation);
+            if let Some((id, lease)) = holding.lease.and_then(|id| Some((id, self.leases.get_mut(id)?))) {
+                // Its window may have passed while there was a connection.
+                self.timers.set(Wake::Lease(id), &mut lease.armed, lease.deadline.max(now));
+            }
+        }
+        self.coming.insert((account, allocation));
+        self.refresh(now, holder);
+    }
+
+    /// The connection came to nothing at the provider: released, and the lease under which it was granted is over, and with it
+    /// what is remembered of the player's account. Of one that was superseded nothing follows but its release.
+    pub(crate) fn failed(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId) {
+        let Some(row) = self.allocations.get(allocation) else {
+            self.stale += 1;
+            return;
+        };
+        let (holder, account, binding) = (row.holder, row.account, row.binding);
+        self.pools.change(account, |account| account.counts.failed += 1);
+        self.let_go(now, allocation);
+        if binding.is_some_and(|binding| self.is_current(binding)) {
+            self.end_lease(holder, Ending::Failed);
+            self.refreshed(now, out, holder);
+        } else {
+            self.stale += 1;
+        }
+    }
 
     /// The connection is closed.
-    pub(crate) fn closed(&mut self, _now: Time, _out: &mut VecDeque<Output>, _allocation: AllocationId) {}
+    pub(crate) fn closed(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId) {
+        self.retire(now);
+        let Some(mut row) = self.allocations.remove(allocation) else {
+            self.stale += 1;
+            return;
+        };
+        self.timers.set(Wake::Grant(allocation), &mut row.armed, Time::NEVER);
+        let (holder, id) = (row.holder, row.account);
+        self.coming.remove(&(id, allocation));
+        self.pools.change(id, |account| account.used -= 1);
+        if let Some(holding) = self.holders.get_mut(&holder) {
+            if holding.live == Some(allocation) {
+                holding.live = None;
+                if let Some((id, lease)) = holding.lease.and_then(|id| Some((id, self.leases.get_mut(id)?))) {
+                    self.timers.set(Wake::Lease(id), &mut lease.armed, lease.deadline.max(now));
+                }
+            }
+            holding.closing.retain(|own| *own != allocation);
+            holding.closed = Some((id, now));
+        }
+        let deprived = row.expected_by;
+        if let Some(deprived) = deprived {
+            self.set_expects(deprived, None);
+        }
+        self.refresh(now, holder);
+        let keeps = self.holders.get(&holder).is_some_and(|holding| holding.reserves == Some(id));
+        let cooling = self.pools.get(id).filter(|account| account.limit > 0).map_or(Duration::ZERO, |row| row.cooling);
+        if !keeps && !cooling.is_zero() {
+            self.pools.rest(id, row.title, now + cooling);
+            self.rearm(id);
+        }
+        self.settle_grace(id, allocation);
+        self.pass_on(now, holder, id);
+        self.serve(now, id);
+        if let Some(deprived) = deprived {
+            self.review(now, out, deprived);
+        }
+        self.sweep(holder);
+        self.serve_freed(now);
+    }
 
     /// Media came through to a client.
-    pub(crate) fn confirm(&mut self, _now: Time, _allocation: AllocationId) {}
+    pub(crate) fn confirm(&mut self, now: Time, allocation: AllocationId) {
+        let Some(row) = self.allocations.get_mut(allocation).filter(|row| row.state != AllocationState::Closing) else {
+            self.stale += 1;
+            return;
+        };
+        let (holder, account) = (row.holder, row.account);
+        let first = row.state == AllocationState::Opening;
+        row.state = AllocationState::Active;
+        if first {
+            self.pools.change(account, |account| account.counts.confirmed += 1);
+        }
+        if let Some(holding) = self.holders.get_mut(&holder) {
+            holding.silent = false;
+        }
+        if !matches!(holder, Holder::Probe(_)) {
+            if self.holders.get(&holder).is_some_and(|holding| holding.lease.is_none()) {
+                // It took longer than `starting_deadline`, and nobody needed the account meanwhile.
+                self.bind(now, holder, allocation);
+            }
+            self.confirm_lease(now, holder, allocation);
+        }
+        self.refresh(now, holder);
+        self.serve_freed(now);
+    }
+
+    fn confirm_lease(&mut self, now: Time, holder: Holder, allocation: AllocationId) {
+        let Some(binding) = self.allocations.get(allocation).and_then(|row| row.binding) else { return };
+        let Some(lease) = self.leases.get_mut(binding.lease).filter(|row| row.generation == binding.generation) else {
+            self.stale += 1;
+            return;
+        };
+        lease.confirm(now);
+        let (account, window) = (lease.account, lease.window);
+        self.timers.set(Wake::Lease(binding.lease), &mut lease.armed, lease.deadline);
+        let viewing = self.holders.get(&holder).and_then(|holding| holding.viewing);
+        if let Some(viewing) = viewing.filter(|_| !window.is_zero()) {
+            self.affinities.remember(now, viewing, account, binding, now + window + self.affinity_ttl);
+        }
+    }
 
     /// The holder's last request is over, in order: its lease is kept for its window if it was confirmed.
-    pub(crate) fn rest(&mut self, _now: Time, _holder: Holder) {}
+    #[allow(dead_code, reason = "playbacks of titles are to come")]
+    pub(crate) fn rest(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder) {
+        let Some(holding) = self.holders.get(&holder) else { return };
+        if let Some(live) = holding.live {
+            self.let_go(now, live);
+        }
+        let Some(id) = self.holders.get(&holder).and_then(|holding| holding.lease) else { return };
+        let Some(lease) = self.leases.get_mut(id) else { return };
+        match lease.rest(now) {
+            Rest::Kept => self.timers.set(Wake::Lease(id), &mut lease.armed, lease.deadline),
+            Rest::Over => self.end_lease(holder, Ending::InOrder),
+        }
+        self.refreshed(now, out, holder);
+    }
 
     /// The holder is over, or its lease is for another reason: nothing of it is kept but connections that are being closed.
-    pub(crate) fn end(&mut self, _now: Time, _out: &mut VecDeque<Output>, _holder: Holder) {}
+    pub(crate) fn end(&mut self, now: Time, out: &mut VecDeque<Output>, holder: Holder) {
+        self.withdraw(holder);
+        let Some(holding) = self.holders.get(&holder) else { return };
+        if let Some(live) = holding.live {
+            self.let_go(now, live);
+        }
+        self.end_lease(holder, Ending::Failed);
+        self.refreshed(now, out, holder);
+    }
 
     /// The holder became stronger or weaker; `None`: it is kept open for nobody, and may be closed for anybody.
-    pub(crate) fn set_strength(&mut self, _now: Time, _holder: Holder, _strength: Option<Strength>) {}
+    pub(crate) fn set_strength(
+        &mut self,
+        now: Time,
+        out: &mut VecDeque<Output>,
+        holder: Holder,
+        strength: Option<Strength>,
+    ) {
+        let Some(holding) = self.holders.get_mut(&holder) else { return };
+        if holding.strength == strength {
+            return;
+        }
+        holding.strength = strength;
+        if let Some(waiting) = &mut holding.wish {
+            self.queue.remove(holder, waiting);
+            waiting.strength = strength.unwrap_or(Strength::PROBE);
+            self.queue.insert(holder, waiting);
+            self.review(now, out, holder);
+        }
+        self.refreshed(now, out, holder);
+    }
 
     /// What was to be told.
     pub(crate) fn poll(&mut self) -> Option<Told> {
@@ -173,12 +589,67 @@ impl Accounts {
     }
 
     /// Nobody is granted anything any more; whoever waits is told.
-    pub(crate) fn drain(&mut self) {}
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+        let waiting = |(holder, holding): (&Holder, &Holding)| holding.wish.is_some().then_some(*holder);
+        let all: VecDeque<Holder> = self.holders.iter().filter_map(waiting).collect();
+        for holder in all {
+            self.withdraw(holder);
+            self.told.push_back(Told::Exhausted { holder });
+        }
+    }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        None
+        self.timers.deadline()
     }
 
     /// Runs every deadline that is due.
-    pub(crate) fn tick(&mut self, _now: Time, _out: &mut VecDeque<Output>) {}
+    pub(crate) fn tick(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        self.retire(now);
+        while let Some(wake) = self.timers.expired(now) {
+            match wake {
+                Wake::Wish(holder) => {
+                    if let Some(waiting) = self.holders.get_mut(&holder).and_then(|holding| holding.wish.as_mut()) {
+                        waiting.armed = Time::NEVER;
+                        self.withdraw(holder);
+                        self.told.push_back(Told::Exhausted { holder });
+                    }
+                }
+                Wake::Lease(lease) => self.lease_due(now, out, lease),
+                Wake::Grace(id) => self.grace_due(now, id),
+                Wake::Rest(id) => {
+                    self.pools.change(id, |account| account.rest_armed = Time::NEVER);
+                    self.pools.rested(id, now);
+                    self.rearm(id);
+                    self.serve(now, id);
+                }
+                Wake::Grant(allocation) => {
+                    if let Some(row) = self.allocations.get_mut(allocation) {
+                        row.armed = Time::NEVER;
+                        let holder = row.holder;
+                        self.give_up(now, holder, Why::GrantOver);
+                    }
+                }
+            }
+        }
+        self.serve_freed(now);
+    }
+}
+
+/// How a lease ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ending {
+    /// As it should: the player may have its account again.
+    InOrder,
+    /// Not so: what is remembered of the player's account ends with it.
+    Failed,
+}
+
+/// What was made for a wish.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Way {
+    /// The account has a slot now.
+    Clear(AccountId),
+    /// It has one when this is closed.
+    Closing(AllocationId),
 }

@@ -197,7 +197,7 @@ impl Feeds {
         }
     }
 
-    /// Makes a feed. It lasts as long as this does.
+    /// Makes a feed. It lasts until it is closed ([`Feeds::close`]).
     pub fn open(&mut self) -> FeedId {
         self.feeds.insert(Feed {
             ring: Ring::new(),
@@ -350,6 +350,18 @@ impl Feeds {
         feed.segments.clear();
         feed.last_push = None;
         self.timers.set(Wake::Release(id), &mut feed.release, Time::NEVER);
+    }
+
+    /// Ends a feed and its viewers, if it has any; nothing of it is kept.
+    pub fn close(&mut self, now: Time, id: FeedId, out: &mut VecDeque<Output>) {
+        self.end_all(now, id, ViewerEnd::Ended, out);
+        self.clear(id);
+        let Some(mut feed) = self.feeds.remove(id) else { return };
+        if let Some(audience) = &mut feed.audience {
+            self.timers.set(Wake::Flush(id), &mut audience.flush, Time::NEVER);
+            self.timers.set(Wake::Cut(id), &mut audience.cut, Time::NEVER);
+        }
+        self.uncut.retain(|uncut| *uncut != id);
     }
 
     /// How many viewers a feed has.

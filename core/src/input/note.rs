@@ -274,6 +274,22 @@ pub enum Note {
         /// In words.
         why: String,
     },
+    /// A library of this machine was looked through, and there is something else in it than before.
+    LibraryRead {
+        /// What it is called.
+        library: String,
+        /// How many films or episodes there are.
+        files: u64,
+        /// Whether there is more than is taken.
+        cut_short: bool,
+    },
+    /// A library of this machine cannot be looked through; what was found there before is kept.
+    LibraryFault {
+        /// What it is called.
+        library: String,
+        /// In words.
+        why: String,
+    },
     /// An address sends more requests than it may.
     RateLimited {
         /// The address, or the network, that counts as one.

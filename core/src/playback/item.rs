@@ -33,6 +33,8 @@ pub enum Item {
 pub struct Traits {
     /// Whether each socket is a playback of its own.
     pub socket_bound: bool,
+    /// Whether each playlist with which it begins is a playback of its own; else a player has one of it, whatever it asks for.
+    pub own_starts: bool,
     /// Whether it stays with the account with which it began.
     pub account: Binding,
     /// How long it is kept for its player after its last request, and its account with it.
@@ -52,19 +54,32 @@ pub enum Binding {
     Firm,
 }
 
+/// What a playback is one of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Own {
+    Socket,
+    /// A playlist with which it begins.
+    Start,
+    /// A player: an address and what it calls itself.
+    Player,
+}
+
 impl Item {
     /// The one table.
     pub fn traits(self, settings: &Playback) -> Traits {
         let (hls, catchup) = (settings.hls_session_ttl, settings.catchup_session_ttl);
-        let row = |socket_bound, account, window, confirmable| Traits { socket_bound, account, window, confirmable };
+        let row = |own: Own, account, window, confirmable| {
+            let (socket_bound, own_starts) = (own == Own::Socket, own == Own::Start);
+            Traits { socket_bound, own_starts, account, window, confirmable }
+        };
         match self {
-            Item::LiveTs(_) => row(true, Binding::None, Duration::ZERO, true),
-            Item::LiveHls(_) => row(false, Binding::None, Duration::ZERO, true),
-            Item::Hls(_) => row(false, Binding::Firm, hls, true),
-            Item::Dash(_) => row(false, Binding::None, hls, false),
-            Item::Vod(_) | Item::Series(_) => row(false, Binding::Loose, Duration::ZERO, true),
-            Item::Catchup(_) => row(false, Binding::Firm, catchup, true),
-            Item::Local(_) => row(false, Binding::None, Duration::ZERO, false),
+            Item::LiveTs(_) => row(Own::Socket, Binding::None, Duration::ZERO, true),
+            Item::LiveHls(_) => row(Own::Start, Binding::None, Duration::ZERO, true),
+            Item::Hls(_) => row(Own::Start, Binding::Firm, hls, true),
+            Item::Dash(_) => row(Own::Start, Binding::None, hls, false),
+            Item::Vod(_) | Item::Series(_) => row(Own::Player, Binding::Loose, Duration::ZERO, true),
+            Item::Catchup(_) => row(Own::Player, Binding::Firm, catchup, true),
+            Item::Local(_) => row(Own::Player, Binding::None, Duration::ZERO, false),
         }
     }
 

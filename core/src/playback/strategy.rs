@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Place, Playbacks, Player, State};
 use crate::config::Strategy;
-use crate::input::{Note, Output, PlaybackId, RefuseReason, ViewerEnd};
+use crate::input::{Note, Output, PlaybackId, RefuseReason, UserId, ViewerEnd};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -26,7 +26,6 @@ enum Target {
 impl Playbacks {
     /// Runs the strategies that were not tried yet: a place, nothing yet (it is held), or why not.
     pub(super) fn strategies(&mut self, cx: &mut Context<'_>, id: PlaybackId) -> Result<Option<Place>, RefuseReason> {
-        let mut reason = RefuseReason::UserLimit;
         while let Some((strategy, user)) = self.next_strategy(id) {
             let evicted = match strategy {
                 Strategy::EvictSameIpOldest
@@ -49,7 +48,7 @@ impl Playbacks {
                     }
                     Target::Nobody
                 }
-                Strategy::Deny => return Err(reason),
+                Strategy::Deny => break,
             };
             match evicted {
                 Target::Found(_) => {
@@ -58,11 +57,17 @@ impl Playbacks {
                         return Ok(Some(place));
                     }
                 }
-                Target::Protected => reason = RefuseReason::Suppressed,
+                Target::Protected => {
+                    if let Some(playback) = self.playbacks.get_mut(id) {
+                        playback.protected = true;
+                    }
+                }
                 Target::Nobody => {}
             }
         }
-        Err(reason)
+        // Also behind a grace: whoever it could have evicted is why there is no place.
+        let protected = self.playbacks.get(id).is_some_and(|playback| playback.protected);
+        Err(if protected { RefuseReason::Suppressed } else { RefuseReason::UserLimit })
     }
 
     /// A grace ran out: the strategies behind it are what is left, and it is not given again soon.
@@ -79,6 +84,11 @@ impl Playbacks {
         user.cooldown = Some(now + self.settings.grace_cooldown);
     }
 
+    /// An account was waited for in vain: no grace is given again soon.
+    pub(super) fn cool_down(&mut self, now: Time, user: UserId) {
+        self.users[user.0 as usize].cooldown = Some(now + self.settings.grace_cooldown);
+    }
+
     fn next_strategy(&mut self, id: PlaybackId) -> Option<(Strategy, usize)> {
         let playback = self.playbacks.get_mut(id)?;
         let strategy = self.settings.strategies.get(playback.tried).copied()?;
@@ -88,17 +98,21 @@ impl Playbacks {
 
     fn may_grace(&self, now: Time, id: PlaybackId) -> bool {
         // One that has a place by grace gets no second one.
-        let playback = self.playbacks.get(id).filter(|playback| playback.place.is_none());
-        let user = playback.and_then(|playback| self.users.get(playback.viewing.user.0 as usize));
+        let playback = self.playbacks.get(id).filter(|playback| playback.place().is_none());
+        playback.is_some_and(|playback| self.is_gracious(now, playback.viewing.user))
+    }
+
+    /// Whether there are graces, and the user's last one in vain is long enough ago.
+    pub(super) fn is_gracious(&self, now: Time, user: UserId) -> bool {
+        let user = self.users.get(user.0 as usize);
         !self.settings.grace.is_zero() && user.is_some_and(|user| user.cooldown.is_none_or(|until| until <= now))
     }
 
     fn hold(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
         let until = cx.now + self.settings.grace;
         let Some(playback) = self.playbacks.get_mut(id) else { return };
-        playback.state = State::Held(until);
         self.users[playback.viewing.user.0 as usize].held.insert((playback.arrival, id));
-        self.arm(id, until);
+        self.transition(id, State::Held(until));
         self.graced(cx, id, Strategy::GraceHold);
     }
 
@@ -114,14 +128,10 @@ impl Playbacks {
             && let (Some(by), Some(player)) = (self.playbacks.get(id), self.playbacks.get(target))
         {
             let (by, target_player) = (by.player(), player.player());
-            let viewer = player.viewer;
             self.guards.remember(cx.now, (by, target_player), cx.now + self.settings.reentry_guard, ());
             cx.out.push_back(Output::Note(Note::PlaybackEvicted { user: by.user, playback: target, by: id, rule }));
             // Its place is for who asks, not for who waits.
-            self.remove(cx, target, ViewerEnd::Evicted);
-            if let Some(viewer) = viewer {
-                cx.feeds.end(cx.now, viewer, ViewerEnd::Evicted, cx.out);
-            }
+            self.remove(cx, target, ViewerEnd::Evicted, Some(RefuseReason::UserLimit));
         }
         target
     }
@@ -132,9 +142,10 @@ impl Playbacks {
         let same_address = matches!(rule, Strategy::EvictSameIpOldest | Strategy::EvictSameIpLatest);
         let mut candidates: Vec<(u64, PlaybackId, Player)> = self
             .of_user(user)
-            .filter(|(other, playback)| *other != id && playback.state == State::Active)
-            // One that runs by grace has no place that it could leave.
-            .filter(|(_, playback)| matches!(playback.place, Some(Place::Normal | Place::Soft)))
+            .filter(|(other, _)| *other != id)
+            // Whoever has a place is counted, also while it is still opening or kept for its player. One that runs by grace has
+            // none that it could leave.
+            .filter(|(_, playback)| matches!(playback.place(), Some(Place::Normal | Place::Soft)))
             .filter(|(_, playback)| !same_address || playback.viewing.client.address == address)
             .map(|(other, playback)| (playback.arrival, other, playback.player()))
             .collect();

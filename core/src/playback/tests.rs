@@ -79,7 +79,7 @@ impl Stage {
         for (index, limits) in self.edge.config().users.iter().enumerate() {
             let user = UserId(index as u32);
             let used = [Place::Normal, Place::Soft, Place::Grace].map(|place| room.used(user, place));
-            let counted = |place| room.of_user(user).filter(|(_, own)| own.place == Some(place)).count() as u32;
+            let counted = |place| room.of_user(user).filter(|(_, own)| own.place() == Some(place)).count() as u32;
             assert_eq!(used, [Place::Normal, Place::Soft, Place::Grace].map(counted));
             assert!(limits.max_connections == 0 || used[0] <= limits.max_connections);
             assert!(used[1] <= limits.soft_connections && used[2] <= 1);
@@ -144,7 +144,7 @@ impl Stage {
     }
 
     fn place(&self, viewer: ViewerId) -> Option<Place> {
-        self.edge.playback().get(self.playback(viewer)?)?.place
+        self.edge.playback().get(self.playback(viewer)?)?.place()
     }
 
     fn end_of(&self, viewer: ViewerId) -> Option<(u64, ViewerEnd)> {

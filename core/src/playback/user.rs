@@ -61,15 +61,18 @@ pub(super) struct User {
 impl User {
     /// A place that is free, taken.
     pub fn take(&mut self, limits: &config::User) -> Option<Place> {
-        let place = if limits.max_connections == 0 || self.normal < limits.max_connections {
-            Place::Normal
-        } else if self.soft < limits.soft_connections {
-            Place::Soft
-        } else {
-            return None;
-        };
+        let place = self.next(limits)?;
         *self.used_mut(place) += 1;
         Some(place)
+    }
+
+    /// A place that is free.
+    pub fn next(&self, limits: &config::User) -> Option<Place> {
+        if limits.max_connections == 0 || self.normal < limits.max_connections {
+            Some(Place::Normal)
+        } else {
+            (self.soft < limits.soft_connections).then_some(Place::Soft)
+        }
     }
 
     /// A place that is not there, unless one is given already.

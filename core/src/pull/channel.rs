@@ -1,16 +1,19 @@
 //! One channel: what its connections did, and what follows from that.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use core::mem;
 use core::time::Duration;
 
+use super::access::{Access, Confirmed, Graces, Origins};
 use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
 use crate::config;
 use crate::feed::Start;
 use crate::id::Table;
 use crate::input::{
-    ChannelId, FeedId, Loss, Note, Output, RefuseReason, RequestId, SourceId, SourceKind, Switch, ViewerEnd, Writer,
+    ChannelId, FeedId, Grant, Loss, Note, Output, RefuseReason, RequestId, SourceId, SourceKind, Switch, ViewerEnd,
+    Writer,
 };
 use crate::publish::Context;
 use crate::time::Time;
@@ -23,10 +26,11 @@ const LOOP_PAUSE: Duration = Duration::from_secs(300);
 
 /// One connection to an origin.
 #[derive(Clone, Copy, Debug)]
-struct Upstream {
-    source: SourceId,
-    index: usize,
+pub(super) struct Upstream {
+    pub source: SourceId,
+    pub index: usize,
     opened: Time,
+    pub access: Access,
     /// When the origin agreed to send.
     agreed: Option<Time>,
     /// When media first came, since it was last missing.
@@ -39,18 +43,20 @@ struct Upstream {
 
 #[derive(Debug)]
 pub(super) struct Channel {
-    settings: config::Channel,
+    pub settings: config::Channel,
     pub feed: FeedId,
+    /// Of a title of providers.
+    pub origins: Option<Box<Origins>>,
     pub armed: Time,
-    phase: Phase,
+    pub phase: Phase,
     /// Writes into the feed, or did and is silent.
-    kept: Option<Upstream>,
+    pub kept: Option<Upstream>,
     /// May take over.
-    beside: Option<Upstream>,
-    round: Round,
-    held: BTreeSet<(Time, RequestId)>,
+    pub beside: Option<Upstream>,
+    pub round: Round,
+    pub held: BTreeSet<(Time, RequestId)>,
     /// When somebody was last held in vain.
-    asked: Time,
+    pub asked: Time,
     /// Since when it has been wanted.
     wanted: Time,
     /// When the present media began to flow.
@@ -76,6 +82,7 @@ impl Channel {
         Channel {
             settings,
             feed,
+            origins: None,
             armed: Time::NEVER,
             phase: Phase::Off,
             kept: None,
@@ -103,6 +110,7 @@ impl Channel {
             kept: place(self.kept),
             beside: place(self.beside),
             next: pausing.then_some(self.round.next),
+            waits: self.beside.is_some_and(|beside| beside.access == Access::Waits),
             held: self.held.len(),
             last_loss: self.last_loss.map(|(index, loss)| (index as u32, loss)),
             counts: &self.counts,
@@ -129,6 +137,7 @@ impl Channel {
 /// A channel while something happens to it.
 pub(super) struct Turn<'t, 'cx> {
     pub cx: &'t mut Context<'cx>,
+    pub graces: Graces,
     pub id: ChannelId,
     pub channel: &'t mut Channel,
     pub sources: &'t mut Table<SourceKind, ChannelId>,
@@ -186,10 +195,15 @@ impl Turn<'_, '_> {
     pub fn arrived(&mut self, source: SourceId, random_access: bool) {
         let now = self.cx.now;
         let takes = self.channel.takes(now, source, random_access);
-        let Some(upstream) = self.upstream(source) else { return };
+        let Some(upstream) = self.upstream(source).filter(|upstream| upstream.access != Access::Waits) else { return };
         upstream.agreed.get_or_insert(now);
         upstream.since.get_or_insert(now);
         upstream.last = Some(now);
+        if let Access::Granted(allocation, confirmed @ Confirmed::No) = &mut upstream.access {
+            *confirmed = Confirmed::Yes;
+            let allocation = *allocation;
+            self.cx.accounts.confirm(now, allocation);
+        }
         if takes {
             self.flow(source);
         }
@@ -233,6 +247,9 @@ impl Turn<'_, '_> {
         let (index, first) = (kept.index as u32, last.is_none());
         let continues = mem::replace(&mut kept.wrote, true);
         (self.channel.phase, self.channel.live, self.channel.grace) = (Phase::Live, now, None);
+        if let Some(origins) = &mut self.channel.origins {
+            origins.succeeded();
+        }
         (self.channel.probe, self.channel.probed, self.channel.probes) =
             (now + self.channel.settings.failback_interval, 0, 0);
         self.cx.feeds.assign(self.channel.feed, Some(Writer::Source(source)));
@@ -265,7 +282,7 @@ impl Turn<'_, '_> {
     }
 
     /// The source is over.
-    fn lose(&mut self, source: SourceId, loss: Loss, origin: Origin) {
+    pub fn lose(&mut self, source: SourceId, loss: Loss, origin: Origin) {
         let now = self.cx.now;
         let is = |upstream: &mut Upstream| upstream.source == source;
         let (upstream, kept) = match self.channel.kept.take_if(is) {
@@ -277,9 +294,12 @@ impl Turn<'_, '_> {
         };
         let was = self.channel.phase;
         if kept && was == Phase::Live {
-            self.fall(upstream.index, Fallen::Broken);
+            let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
+            self.fall(upstream.index, fallen);
         }
-        if was == Phase::Seeking && upstream.wrote {
+        if was == Phase::Seeking && loss == Loss::Preempted {
+            self.channel.round.after(now, upstream.index, Fallen::Taken);
+        } else if was == Phase::Seeking && upstream.wrote {
             // That a silent connection is gone is news: there may be an origin again.
             self.channel.round.next = now;
         }
@@ -299,8 +319,14 @@ impl Turn<'_, '_> {
         }
         self.channel.counts.lost[loss as usize] += 1;
         self.channel.last_loss = Some((upstream.index, loss));
+        if let Some(origins) = &mut self.channel.origins {
+            origins.lost(loss);
+        }
         match origin {
-            Origin::Gone => drop(self.sources.remove(source)),
+            Origin::Gone => {
+                self.sources.remove(source);
+                self.give_back(&upstream, loss);
+            }
             Origin::Given => self.close(upstream),
         }
         let (channel, index) = (self.id, upstream.index as u32);
@@ -313,10 +339,11 @@ impl Turn<'_, '_> {
         let now = self.cx.now;
         let last = self.last_media().unwrap_or(self.channel.live);
         let stable = last >= self.channel.live + self.channel.settings.stable_after;
-        self.channel.round.after(now, index, if stable { success } else { Fallen::Short });
+        let fallen = if stable || success == Fallen::Taken { success } else { Fallen::Short };
+        self.channel.round.after(now, index, fallen);
         self.channel.phase = Phase::Seeking;
         self.cx.feeds.assign(self.channel.feed, None);
-        if let Some(beside) = self.channel.beside {
+        if let Some(beside) = self.channel.beside.filter(|beside| beside.access != Access::Waits) {
             self.channel.round.open(beside.opened, beside.index);
         }
     }
@@ -345,11 +372,12 @@ impl Turn<'_, '_> {
     pub fn deadline(&self) -> Time {
         let channel = &*self.channel;
         if matches!(channel.phase, Phase::Off | Phase::Ended) {
-            return Time::NEVER;
+            return self.gone_at().unwrap_or(Time::NEVER);
         }
         let held = channel.held.first().map(|(until, _)| *until);
         let off = self.off_at().or(channel.settings.on_demand.then(|| self.cx.now + channel.settings.idle_timeout));
-        let beside = channel.beside.map(|beside| self.due(&beside).0);
+        let connects = channel.beside.filter(|beside| beside.access != Access::Waits);
+        let beside = connects.map(|beside| self.due(&beside).0);
         let kept = channel.kept.and_then(|kept| self.kept_due(&kept));
         let next = match channel.phase {
             Phase::Seeking if channel.beside.is_none() && self.is_wanted() => Some(channel.round.next),
@@ -359,14 +387,14 @@ impl Turn<'_, '_> {
         [held, off, beside, kept, next, channel.grace].into_iter().flatten().min().unwrap_or(Time::NEVER)
     }
 
-    fn is_wanted(&self) -> bool {
+    pub fn is_wanted(&self) -> bool {
         !self.channel.settings.on_demand
             || !self.channel.held.is_empty()
             || self.cx.feeds.viewers_of(self.channel.feed) > 0
     }
 
     /// When the channel is to be turned off, if nobody is there.
-    fn off_at(&self) -> Option<Time> {
+    pub fn off_at(&self) -> Option<Time> {
         let channel = &*self.channel;
         let nobody = channel.held.is_empty() && self.cx.feeds.viewers_of(channel.feed) == 0;
         (channel.settings.on_demand && nobody).then(|| {
@@ -380,6 +408,11 @@ impl Turn<'_, '_> {
         if !running || self.off_at().is_none_or(|at| self.cx.now < at) {
             return;
         }
+        self.go_off();
+    }
+
+    /// Closes everything; nothing is remembered.
+    pub fn go_off(&mut self) {
         self.close_all();
         self.channel.round.reset();
         (self.channel.phase, self.channel.grace) = (Phase::Off, None);
@@ -424,7 +457,7 @@ impl Turn<'_, '_> {
     }
 
     fn judge_beside(&mut self) {
-        let Some(beside) = self.channel.beside else { return };
+        let Some(beside) = self.channel.beside.filter(|beside| beside.access != Access::Waits) else { return };
         let (at, loss) = self.due(&beside);
         if self.cx.now < at {
             return;
@@ -459,14 +492,19 @@ impl Turn<'_, '_> {
     }
 
     /// Media is wanted: tries what may be tried.
-    fn seek(&mut self) {
+    pub fn seek(&mut self) {
         if self.channel.beside.is_some() || !self.is_wanted() {
             return;
         }
         let (now, spacing) = (self.cx.now, self.channel.settings.no_input_timeout);
         match self.channel.round.next(now, spacing) {
-            Next::Open(index) => self.open(index),
+            Next::Open(index) => {
+                if self.open(index) == Attempt::Failed {
+                    self.seek();
+                }
+            }
             Next::At(at) => self.channel.round.next = at,
+            Next::Over if self.lacks_accounts() => {}
             Next::Over => {
                 let from = self
                     .channel
@@ -501,24 +539,39 @@ impl Turn<'_, '_> {
     fn look_back(&mut self) {
         if let Some((_, index)) = self.probe_due().filter(|(at, _)| self.cx.now >= *at) {
             self.channel.probed = index + 1;
-            self.open(index);
+            let _ = self.open(index);
         }
     }
 
-    fn open(&mut self, index: usize) {
-        let opened = self.cx.now;
-        self.channel.round.open(opened, index);
-        self.channel.counts.opens += 1;
-        let (channel, source) = (self.id, self.sources.insert(self.id));
-        let upstream = Upstream { source, index, opened, agreed: None, since: None, last: None, wrote: false };
+    fn open(&mut self, index: usize) -> Attempt {
+        let (opened, source) = (self.cx.now, self.sources.insert(self.id));
+        let access = Access::Free;
+        let upstream = Upstream { source, index, opened, access, agreed: None, since: None, last: None, wrote: false };
         self.channel.beside = Some(upstream);
-        let index = index as u32;
-        self.cx.out.push_back(Output::Open { source, channel, index, grant: None });
+        if self.channel.origins.is_some() {
+            return self.acquire(source);
+        }
+        self.begin(index, None);
+        Attempt::Made
+    }
+
+    /// Has the connection beside made, now that nothing lacks.
+    pub fn begin(&mut self, index: usize, grant: Option<Grant>) {
+        let (channel, now) = (self.id, self.cx.now);
+        let Some(beside) = &mut self.channel.beside else { return };
+        (beside.index, beside.opened) = (index, now);
+        if let Some(grant) = grant {
+            beside.access = Access::Granted(grant.allocation, Confirmed::No);
+        }
+        let (source, index) = (beside.source, index as u32);
+        self.channel.round.open(now, beside.index);
+        self.channel.counts.opens += 1;
+        self.cx.out.push_back(Output::Open { source, channel, index, grant });
         self.cx.out.push_back(Output::Note(Note::SourceOpening { channel, index, source }));
     }
 
     /// Ends everybody: the channel's origins have come to their end.
-    fn end(&mut self, reason: ViewerEnd) {
+    pub fn end(&mut self, reason: ViewerEnd) {
         self.channel.grace = None;
         self.cx.feeds.end_all(self.cx.now, self.channel.feed, reason, self.cx.out);
         self.answer_held(RefuseReason::NoSource);
@@ -535,7 +588,7 @@ impl Turn<'_, '_> {
         self.channel.phase = Phase::Ended;
     }
 
-    fn close_all(&mut self) {
+    pub fn close_all(&mut self) {
         for upstream in [self.channel.kept.take(), self.channel.beside.take()].into_iter().flatten() {
             self.close(upstream);
         }
@@ -543,12 +596,15 @@ impl Turn<'_, '_> {
         self.cx.feeds.clear(self.channel.feed);
     }
 
-    fn close(&mut self, upstream: Upstream) {
+    pub fn close(&mut self, upstream: Upstream) {
         self.sources.remove(upstream.source);
-        self.cx.out.push_back(Output::Close { source: upstream.source });
+        if upstream.access != Access::Waits {
+            self.cx.out.push_back(Output::Close { source: upstream.source });
+        }
+        self.give_back(&upstream, Loss::Ended);
     }
 
-    fn answer_held(&mut self, reason: RefuseReason) {
+    pub fn answer_held(&mut self, reason: RefuseReason) {
         for (_, request) in mem::take(&mut self.channel.held) {
             self.claims.remove(&request);
             self.channel.asked = self.cx.now;
@@ -566,9 +622,17 @@ impl Turn<'_, '_> {
     }
 }
 
+/// What became of an attempt at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Attempt {
+    Made,
+    /// There is no account for it.
+    Failed,
+}
+
 /// Who ends a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+pub(super) enum Origin {
     /// It is gone already.
     Gone,
     /// We give it up.

@@ -4,7 +4,10 @@
 //! one whose media goes into the feed, or last did, and one beside it that may take over. Rules: spec pull §2 (silence), §3
 //! (states), §7 (invariants).
 
+mod access;
 mod channel;
+#[cfg(test)]
+mod house;
 mod round;
 #[cfg(test)]
 mod rules_tests;
@@ -13,28 +16,33 @@ mod stage;
 mod state;
 #[cfg(test)]
 mod tests;
+mod tune;
+#[cfg(test)]
+mod tuned_tests;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 pub use state::{ChannelCounts, ChannelState, Phase};
 
-use crate::account::Told;
+use channel::{Channel, Turn};
+use tune::Tuned;
+
 use crate::config::Config;
 use crate::id::Table;
-use crate::input::{
-    ChannelId, FeedId, Loss, Output, ProviderId, RefuseReason, RequestId, SourceId, SourceKind, TitleId,
-};
+use crate::input::{ChannelId, FeedId, Loss, Output, RefuseReason, RequestId, SourceId, SourceKind};
 use crate::publish::Context;
 use crate::time::{Time, Timers};
-use channel::{Channel, Turn};
 
 /// The pull room.
 #[derive(Debug)]
 pub struct Pull {
+    /// Those of the configuration.
     channels: Vec<Channel>,
-    /// The feed of each channel, ascending.
+    /// The feed of each of these, ascending.
     feeds: Vec<FeedId>,
+    /// Those of titles of providers.
+    tuned: Tuned,
     /// The channel of each source that is open.
     sources: Table<SourceKind, ChannelId>,
     /// Whoever is held for first media, and until when.
@@ -62,26 +70,31 @@ impl Pull {
             .collect();
         let feeds: Vec<FeedId> = channels.iter().map(|channel| channel.feed).collect();
         debug_assert!(feeds.is_sorted(), "a channel is found by its feed");
-        let (sources, claims) = (Table::default(), BTreeMap::new());
-        Pull { channels, feeds, sources, claims, timers, draining: false, stale: 0 }
+        let (sources, claims, tuned) = (Table::default(), BTreeMap::new(), Tuned::new(config));
+        Pull { channels, feeds, tuned, sources, claims, timers, draining: false, stale: 0 }
     }
 
     /// The channel that is pulled into this feed.
     pub fn channel_of(&self, feed: FeedId) -> Option<ChannelId> {
-        self.feeds.binary_search(&feed).ok().map(|place| ChannelId(place as u32))
+        let configured = self.feeds.binary_search(&feed).ok().map(|place| ChannelId(place as u32));
+        configured.or_else(|| self.tuned.channel_of(feed))
     }
 
     /// The feed of a channel.
     pub fn feed_of(&self, channel: ChannelId) -> Option<FeedId> {
-        self.feeds.get(channel.0 as usize).copied()
+        Some(self.channel(channel)?.feed)
     }
 
     /// A channel as it stands.
     pub fn state(&self, channel: ChannelId) -> Option<ChannelState<'_>> {
-        self.channels.get(channel.0 as usize).map(Channel::state)
+        self.channel(channel).map(Channel::state)
     }
 
-    /// All channels as they stand, in the order of the configuration.
+    fn channel(&self, id: ChannelId) -> Option<&Channel> {
+        self.channels.get(id.0 as usize).or_else(|| self.tuned.get(id))
+    }
+
+    /// All channels of the configuration as they stand, in its order.
     pub fn states(&self) -> impl Iterator<Item = ChannelState<'_>> {
         self.channels.iter().map(Channel::state)
     }
@@ -112,7 +125,7 @@ impl Pull {
 
     /// Whether media that comes now from `source`, which does not write into its channel's feed, makes it write.
     pub(crate) fn takes(&self, now: Time, source: SourceId, random_access: bool) -> bool {
-        let channel = self.sources.get(source).and_then(|channel| self.channels.get(channel.0 as usize));
+        let channel = self.sources.get(source).and_then(|channel| self.channel(*channel));
         channel.is_some_and(|channel| channel.takes(now, source, random_access))
     }
 
@@ -152,31 +165,22 @@ impl Pull {
     /// Nobody new comes in; every source is closed. Viewers end with their feeds.
     pub(crate) fn drain(&mut self, cx: &mut Context<'_>) {
         self.draining = true;
-        for channel in 0..self.channels.len() as u32 {
-            self.turn(cx, ChannelId(channel), |turn| turn.drain());
+        let configured = (0..self.channels.len() as u32).map(ChannelId);
+        let all: Vec<ChannelId> = configured.chain(self.tuned.ids()).collect();
+        for channel in all {
+            self.turn(cx, channel, |turn| turn.drain());
         }
     }
 
     /// Runs every deadline that is due.
     pub(crate) fn tick(&mut self, cx: &mut Context<'_>) {
         while let Some(id) = self.timers.expired(cx.now) {
-            if let Some(channel) = self.channels.get_mut(id.0 as usize) {
+            if let Some(channel) = channel_mut(&mut self.channels, &mut self.tuned, id) {
                 channel.armed = Time::NEVER;
             }
             self.turn(cx, id, |_| ());
         }
     }
-
-    /// A title is about to be watched: there is a channel of it from here on.
-    pub(crate) fn tune(&mut self, _cx: &mut Context<'_>, _title: TitleId, _providers: &[ProviderId]) {}
-
-    /// The channel of a title that somebody wants, or wanted a moment ago.
-    pub fn tuned(&self, _title: TitleId) -> Option<ChannelId> {
-        None
-    }
-
-    /// The account room says something of a source.
-    pub(crate) fn told(&mut self, _cx: &mut Context<'_>, _source: SourceId, _told: Told) {}
 
     fn of_source(&mut self, cx: &mut Context<'_>, source: SourceId, act: impl FnOnce(&mut Turn<'_, '_>)) {
         match self.sources.get(source).copied() {
@@ -187,13 +191,26 @@ impl Pull {
 
     /// Something happens to a channel; then whatever follows from that and from the time.
     fn turn(&mut self, cx: &mut Context<'_>, id: ChannelId, act: impl FnOnce(&mut Turn<'_, '_>)) {
-        let Some(channel) = self.channels.get_mut(id.0 as usize) else { return };
-        let mut turn = Turn { cx, id, channel, sources: &mut self.sources, claims: &mut self.claims };
+        let graces = self.tuned.graces;
+        let Some(channel) = channel_mut(&mut self.channels, &mut self.tuned, id) else { return };
+        let mut turn = Turn { cx, graces, id, channel, sources: &mut self.sources, claims: &mut self.claims };
         act(&mut turn);
         if !self.draining {
             turn.settle();
         }
-        let at = turn.deadline();
+        turn.tell_strength();
+        let gone = turn.is_gone();
+        let at = if gone { Time::NEVER } else { turn.deadline() };
         self.timers.set(id, &mut channel.armed, at);
+        if gone {
+            self.forget(cx, id);
+        }
+    }
+}
+
+fn channel_mut<'c>(channels: &'c mut [Channel], tuned: &'c mut Tuned, id: ChannelId) -> Option<&'c mut Channel> {
+    match channels.get_mut(id.0 as usize) {
+        Some(channel) => Some(channel),
+        None => tuned.get_mut(id),
     }
 }

@@ -36,6 +36,8 @@ pub(super) enum Fallen {
     Silent,
     /// It was a success, and its connection is over.
     Broken,
+    /// Its connection had to be given up: that says nothing of the others.
+    Taken,
 }
 
 /// What a round has to say.
@@ -77,6 +79,8 @@ impl Round {
     pub fn after(&mut self, now: Time, lost: usize, fallen: Fallen) {
         if fallen != Fallen::Short {
             self.again(lost);
+        }
+        if matches!(fallen, Fallen::Silent | Fallen::Broken) {
             (self.failed, self.pauses) = (0, 0);
         }
         self.spare = fallen == Fallen::Broken;
@@ -113,6 +117,18 @@ impl Round {
     /// An origin was left for an earlier one while it worked: it has its turn before any pause.
     pub fn left(&mut self, index: usize) {
         self.tried[index] = false;
+    }
+
+    /// Whose turn it is now, the next first: those that had none in this round and may be asked again.
+    pub fn candidates(&self, now: Time, spacing: Duration) -> impl Iterator<Item = usize> {
+        let count = self.tried.len();
+        let untried = (0..count).map(move |step| (self.from + step) % count).filter(|index| !self.tried[*index]);
+        untried.filter(move |index| self.ready(*index, spacing) <= now)
+    }
+
+    /// The origin had its turn, but was not asked.
+    pub fn passed(&mut self, index: usize) {
+        self.tried[index] = true;
     }
 
     /// When any origin was last asked.

@@ -43,7 +43,7 @@ pub(super) struct Connection {
     pub origin: Origin,
 }
 
-pub(super) struct Outside(u8);
+pub(super) struct Outside(pub u8);
 
 impl Env for Outside {
     fn activity(&mut self, _session: SessionId) -> Evidence {

@@ -42,6 +42,8 @@ pub struct ChannelState<'c> {
     pub beside: Option<(SourceId, u32)>,
     /// When the next attempt is due, in a pause.
     pub next: Option<Time>,
+    /// Whether the origin that is being tried waits for an account.
+    pub waits: bool,
     /// Requests that are held for first media.
     pub held: usize,
     /// What became of the source that was lost last, and its place in the list.

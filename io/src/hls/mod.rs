@@ -1,6 +1,17 @@
 //! Playlists of our own feeds (RFC 8216), in words.
 //!
 //! Addresses in them are relative and carry the viewer's token: a viewer is told by it on whatever connection it asks.
+//!
+//! | file | question it answers |
+//! |---|---|
+//! | `rewrite` | how does a playlist of another server's become one of ours? |
+//! | `sealed` | what does an address in it stand for? |
+//! | `attribute`, `variables` | what is written in a line of it? |
+
+mod attribute;
+pub mod rewrite;
+pub mod sealed;
+mod variables;
 
 use std::fmt::{self, Write};
 
@@ -71,6 +82,11 @@ impl fmt::Display for File {
 pub fn multivariant(base: &str, token: Token, bandwidth: u64) -> String {
     let (media, token) = (File::Media, Hex(token));
     format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{base}{media}?v={token}\n")
+}
+
+/// A multivariant playlist of one media playlist, of which nothing is known.
+pub fn only(address: &str) -> String {
+    format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={BANDWIDTH}\n{address}\n")
 }
 
 /// The media playlist of one viewer. Its media sequence numbers are counted from `first`; not so those of discontinuities, of

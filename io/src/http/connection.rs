@@ -85,6 +85,8 @@ pub struct Connection {
     head_only: bool,
     version: Version,
     draining: bool,
+    /// Whether what streams goes out in chunks.
+    chunked: bool,
     head: BytesMut,
     body: Bytes,
 }
@@ -155,6 +157,7 @@ impl Connection {
             head_only: false,
             version: Version::Http11,
             draining: false,
+            chunked: false,
             head: BytesMut::new(),
             body: Bytes::new(),
         }
@@ -308,7 +311,9 @@ impl Connection {
             return;
         }
         let Response { status, fields, body, close } = response;
-        let keep = self.is_read() && self.keep_alive && !self.draining && !close && body != Body::Stream;
+        let streams = matches!(body, Body::Stream | Body::Chunks);
+        let keep = self.is_read() && self.keep_alive && !self.draining && !close && !streams;
+        self.chunked = body == Body::Chunks && self.version == Version::Http11;
         self.write_line(&["HTTP/1.1 ", &status.code().to_string(), " ", status.reason()]);
         self.write_line(&["Date: ", date.as_str()]);
         for (name, value) in &fields {
@@ -320,7 +325,8 @@ impl Connection {
             Body::Empty => self.write_line(&["Content-Length: 0"]),
             Body::Full(content) => self.write_line(&["Content-Length: ", &content.len().to_string()]),
             Body::Sized(length) => self.write_line(&["Content-Length: ", &length.to_string()]),
-            Body::Stream => {}
+            Body::Chunks if self.chunked => self.write_line(&["Transfer-Encoding: chunked"]),
+            Body::Stream | Body::Chunks => {}
         }
         match (keep, self.version) {
             (false, _) => self.write_line(&["Connection: close"]),
@@ -330,7 +336,7 @@ impl Connection {
         self.write_line(&[]);
         let has_content = status.has_content() && !self.head_only;
         self.answer = match body {
-            Body::Stream if has_content => Answer::Streaming,
+            Body::Stream | Body::Chunks if has_content => Answer::Streaming,
             Body::Sized(left) if has_content && left > 0 => Answer::Sized { left, keep },
             _ if keep => Answer::Given,
             _ => Answer::Last,
@@ -378,6 +384,24 @@ impl Connection {
     pub fn end_stream(&mut self) {
         if self.answer == Answer::Streaming {
             self.answer = Answer::Last;
+        }
+    }
+
+    /// Puts the next piece of an answer of [`Body::Chunks`] behind what is to be written; an empty one is its end, and the
+    /// connection closes. Does nothing unless one streams.
+    pub fn chunk(&mut self, piece: &[u8]) {
+        if self.answer != Answer::Streaming {
+            return;
+        }
+        if self.chunked {
+            self.write_line(&[&format!("{:x}", piece.len())]);
+        }
+        self.head.extend_from_slice(piece);
+        if self.chunked {
+            self.head.extend_from_slice(b"\r\n");
+        }
+        if piece.is_empty() {
+            self.end_stream();
         }
     }
 

@@ -124,6 +124,7 @@ names! {
     COOKIE = "Cookie";
     ETAG = "ETag";
     HOST = "Host";
+    IF_RANGE = "If-Range";
     LAST_MODIFIED = "Last-Modified";
     LINK = "Link";
     LOCATION = "Location";

@@ -12,6 +12,7 @@
 //! | `chunked` | where do the chunks of a body end? |
 //! | `field` | which header fields came, which may go out? |
 //! | `response` | how is it answered? |
+//! | `range` | which part of something is wanted, if it is to be sent at all? |
 //! | `via` | did this request come through here already? |
 //! | `client` | how is an origin asked, and what does it answer? |
 
@@ -21,6 +22,7 @@ mod connection;
 mod fault;
 pub mod field;
 mod head;
+pub mod range;
 mod response;
 mod target;
 mod via;

@@ -64,6 +64,11 @@ statuses! {
 }
 
 impl Status {
+    /// That of another server's answer which is passed on, known here or not; `None` unless it says that something is wrong.
+    pub fn of_error(code: u16) -> Option<Status> {
+        (400..=599).contains(&code).then_some(Status(code))
+    }
+
     /// The three digits.
     pub fn code(self) -> u16 {
         self.0
@@ -86,6 +91,9 @@ pub enum Body {
     Sized(u64),
     /// Whatever the server writes by itself behind the head, until the connection ends: no `Content-Length`.
     Stream,
+    /// The same, in chunks (RFC 9112 §7.1) where the client knows those ([`Connection::chunk`](super::Connection::chunk)): it can tell
+    /// the end from a connection that broke.
+    Chunks,
 }
 
 /// An answer to one request.

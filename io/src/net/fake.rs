@@ -8,9 +8,11 @@ use std::rc::Rc;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
 
 use super::sys::{Event, Lookup, SocketId, Sys};
+use crate::library::{FileCommand, Library};
 use crate::server::LinkId;
 
 /// A descriptor: the number of its connection. It cannot be copied, so nobody can use it after it was closed.
@@ -323,6 +325,14 @@ impl Sys for Fake {
         let wanted = Arc::new(());
         world.questions.push(Question { left, link, addresses, wanted: Arc::downgrade(&wanted) });
         Ok(Lookup::new(wanted))
+    }
+
+    fn file(&mut self, _: RequestId, _: FileCommand) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn scan(&mut self, _: Arc<[Library]>) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<Fd> {

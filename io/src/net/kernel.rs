@@ -5,6 +5,7 @@ use std::net::{Shutdown, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
 use mio::net::{TcpListener, TcpStream};
 use mio::{Interest, Token, Waker};
@@ -12,8 +13,10 @@ use signal_hook::consts::signal::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook_mio::v1_0::Signals;
 use socket2::{Domain, SockRef, Socket, Type};
 
+use super::files::Files;
 use super::resolver::Resolver;
 use super::sys::{Event, Lookup, SocketId, Sys};
+use crate::library::{FileCommand, Library};
 use crate::server::{Limits, LinkId};
 
 // A token carries the generation of a socket above the 32 bits of its place.
@@ -65,6 +68,8 @@ pub struct Kernel {
     signals: Option<Signals>,
     /// Started with the first name.
     resolver: Option<Resolver>,
+    /// Started with the first file or library.
+    files: Option<Files>,
     clock: Clock,
     patience: Duration,
 }
@@ -90,6 +95,7 @@ impl Kernel {
             listeners: Vec::new(),
             signals: None,
             resolver: None,
+            files: None,
             clock,
             patience: Limits::default().write_timeout,
         })
@@ -137,6 +143,13 @@ impl Kernel {
         self.signals = Some(signals);
         Ok(())
     }
+
+    fn files(&mut self) -> io::Result<&mut Files> {
+        if self.files.is_none() {
+            self.files = Some(Files::start(&self.waker)?);
+        }
+        self.files.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
 }
 
 /// Whether a process ignores a signal, by what `/proc` says of it (proc_pid_status(5)).
@@ -169,6 +182,14 @@ impl Sys for Kernel {
         }
         let resolver = self.resolver.as_ref().ok_or(io::ErrorKind::NotFound)?;
         resolver.ask(link, host)
+    }
+
+    fn file(&mut self, request: RequestId, command: FileCommand) -> io::Result<()> {
+        self.files()?.command(request, command)
+    }
+
+    fn scan(&mut self, libraries: Arc<[Library]>) -> io::Result<()> {
+        self.files()?.scan(libraries)
     }
 
     fn connect(&mut self, to: SocketAddr) -> io::Result<TcpStream> {
@@ -225,7 +246,10 @@ impl Sys for Kernel {
         self.poll.poll(&mut self.ready, timeout)?;
         for event in &self.ready {
             match (event.token(), event.token().0 & 0xFFFF_FFFF) {
-                (WAKER, _) => events.extend(self.resolver.iter().flat_map(Resolver::answers)),
+                (WAKER, _) => {
+                    events.extend(self.resolver.iter().flat_map(Resolver::answers));
+                    events.extend(self.files.iter().flat_map(Files::found));
+                }
                 (SIGNALS, _) => {
                     let pending = self.signals.iter_mut().flat_map(Signals::pending);
                     events.extend(pending.map(|_| Event::Terminate));

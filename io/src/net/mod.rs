@@ -10,10 +10,12 @@
 //! | `socket` | how do plaintext bytes get in and out of a socket, encrypted or not? |
 //! | `sys` | what is asked of the kernel? |
 //! | `kernel` | how does mio answer that? |
+//! | `files` | what is in this file? |
 //! | `resolver` | which addresses has a name? |
 //! | `tls` | is this certificate with this key good? whom do we trust? |
 
 mod driver;
+mod files;
 mod kernel;
 mod resolver;
 mod serve;

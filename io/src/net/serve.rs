@@ -3,8 +3,10 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
+use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
 
+use crate::library::{FileEvent, Scan};
 use crate::media::MediaEvent;
 use crate::server::{Action, ConnId, ConnectError, LinkId, Server, Transmit};
 
@@ -47,6 +49,10 @@ pub trait Serve {
     ) -> io::Result<Transmit>;
     /// The media side says something.
     fn media(&mut self, now: Time, event: MediaEvent);
+    /// Something came of what was to be done with a file.
+    fn file(&mut self, now: Time, request: RequestId, event: FileEvent);
+    /// Libraries were looked through.
+    fn scanned(&mut self, now: Time, scan: Scan);
     /// Deadlines.
     fn tick(&mut self, now: Time);
     /// When [`tick`](Self::tick) must be called next.
@@ -118,6 +124,14 @@ impl Serve for Server {
 
     fn media(&mut self, now: Time, event: MediaEvent) {
         self.media(now, event);
+    }
+
+    fn file(&mut self, now: Time, request: RequestId, event: FileEvent) {
+        self.file(now, request, event);
+    }
+
+    fn scanned(&mut self, now: Time, scan: Scan) {
+        self.scanned(now, &scan);
     }
 
     fn tick(&mut self, now: Time) {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdfast_core::id::Id;
+use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
 
+use crate::library::{FileCommand, FileEvent, Library, Scan};
 use crate::server::LinkId;
 
 /// Marks ids of sockets.
@@ -38,6 +40,15 @@ pub enum Event {
         /// The addresses in the order in which to try them, or why there are none.
         addresses: Result<Vec<IpAddr>, String>,
     },
+    /// Something was done with a file.
+    File {
+        /// For which request; it may be over.
+        request: RequestId,
+        /// What came of it.
+        event: FileEvent,
+    },
+    /// Libraries were looked through.
+    Scanned(Scan),
     /// The process was asked to end.
     Terminate,
 }
@@ -72,6 +83,18 @@ pub trait Sys {
     /// # Errors
     /// When it cannot even be tried.
     fn resolve(&mut self, link: LinkId, host: &str) -> io::Result<Lookup>;
+
+    /// Does something with the file of a request; [`Event::File`] comes of it, but of closing.
+    ///
+    /// # Errors
+    /// When it cannot even be tried.
+    fn file(&mut self, request: RequestId, command: FileCommand) -> io::Result<()>;
+
+    /// Looks through libraries; [`Event::Scanned`] comes of it.
+    ///
+    /// # Errors
+    /// When it cannot even be tried.
+    fn scan(&mut self, libraries: Arc<[Library]>) -> io::Result<()>;
 
     /// Begins to connect. Once it is [registered](Self::register), it becomes writable when that has come to an end.
     ///

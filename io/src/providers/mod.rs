@@ -1,10 +1,36 @@
 //! What providers have: catalogues that are read in the background, and where what is in them is fetched.
+//!
+//! | file | question it answers |
+//! |---|---|
+//! | `settings` | what is configured of a provider? |
+//! | `store`, `index` | how is a catalogue kept, and something found in it? |
+//! | `m3u` | what is in a list? |
+//! | `xtream` | what does a panel answer? |
+//! | `guide` | what is on when (XMLTV)? |
+//! | `address` | where, and how, is something fetched with an account? |
+//! | `library` | what may a user see of all of them? |
+
+mod address;
+pub(crate) use address::panel as panel_base;
+pub(crate) mod guide;
+mod index;
+pub(crate) mod library;
+pub(crate) mod m3u;
+mod settings;
+pub(crate) mod store;
+pub(crate) mod xtream;
+
+use std::sync::Arc;
 
 use holdfast_core::input::{AccountId, ProviderId, TitleId};
 use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
+use guide::Programmes;
+pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+pub(crate) use settings::{is_private, names_private};
+use store::Catalogue;
 
 /// What a title is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -15,6 +41,22 @@ pub(crate) enum Kind {
     Film,
     /// An episode of a series.
     Episode,
+    /// A series. It cannot be played itself.
+    Series,
+}
+
+impl Kind {
+    pub const COUNT: usize = 4;
+    pub const ALL: [Kind; Kind::COUNT] = [Kind::Live, Kind::Film, Kind::Episode, Kind::Series];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Live => "live",
+            Kind::Film => "film",
+            Kind::Episode => "episode",
+            Kind::Series => "series",
+        }
+    }
 }
 
 /// A title, as far as playing it needs to know.
@@ -46,23 +88,244 @@ pub(crate) struct Address {
     pub fields: Vec<(FieldName, FieldValue)>,
 }
 
-/// All providers' catalogues.
+/// All providers' catalogues, in the order of the configuration.
 #[derive(Default)]
-pub(crate) struct Providers {}
+pub(crate) struct Providers {
+    all: Vec<Provider>,
+    /// Seconds since 1970: some addresses bear the time.
+    pub clock: u64,
+}
+
+/// One provider with what it has at present.
+pub(crate) struct Provider {
+    pub settings: ProviderSettings,
+    pub catalogue: Arc<Catalogue>,
+    pub programmes: Arc<Programmes>,
+    /// The first of its accounts.
+    first: u32,
+    /// Which of the panels it is; a list is none.
+    panel: Option<u32>,
+}
+
+/// Where a title is.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In a provider's catalogue.
+    Entry(usize, u32),
+    /// An episode of a provider's panel, by its id there.
+    Episode(usize, Episode),
+}
+
+/// An episode of a panel. Its series is read only when somebody looks at it, so what it is known by has to say where it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Episode {
+    /// Which of the panels.
+    panel: u32,
+    /// Which of [`EXTENSIONS`].
+    extension: u32,
+    id: u32,
+}
+
+/// What episodes of panels end in; the first is meant by whatever is none of them.
+const EXTENSIONS: [&str; 4] = ["mp4", "mkv", "avi", "ts"];
+/// What ids of these episodes have and no other id of an episode has.
+const OF_PANEL: u32 = 1 << 30;
+
+impl Episode {
+    /// How many panels there may be whose episodes can be told apart.
+    const PANELS: u32 = 8;
+    /// The first id that a panel may not give.
+    const IDS: u32 = 1 << 25;
+
+    fn new(panel: u32, id: u64, extension: &str) -> Option<Episode> {
+        let id = u32::try_from(id).ok().filter(|id| *id < Episode::IDS && panel < Episode::PANELS)?;
+        let known = EXTENSIONS.iter().position(|known| *known == extension).unwrap_or(0);
+        Some(Episode { panel, extension: known as u32, id })
+    }
+
+    /// What clients know it by.
+    pub fn client_id(self) -> u32 {
+        OF_PANEL | self.id << 5 | self.panel << 2 | self.extension
+    }
+
+    fn of(client_id: u32) -> Option<Episode> {
+        (client_id >> 30 == 1).then_some(Episode {
+            panel: client_id >> 2 & 7,
+            extension: client_id & 3,
+            id: (client_id & !OF_PANEL) >> 5,
+        })
+    }
+
+    fn title(self) -> TitleId {
+        TitleId(u64::from(self.client_id()) << 1 | 1)
+    }
+
+    fn of_title(title: TitleId) -> Option<Episode> {
+        if title.0 & 1 == 1 { Episode::of(u32::try_from(title.0 >> 1).ok()?) } else { None }
+    }
+
+    fn extension(self) -> &'static str {
+        EXTENSIONS[self.extension as usize & 3]
+    }
+}
 
 impl Providers {
+    /// Providers of which nothing is known yet.
+    pub fn new(settings: &[ProviderSettings]) -> Self {
+        let (mut first, mut panels) = (0, 0);
+        let all = settings
+            .iter()
+            .map(|own| {
+                let panel = (own.dialect.at(&own.location) == Dialect::Xtream).then_some(panels);
+                panels += u32::from(panel.is_some());
+                let provider = Provider {
+                    settings: own.clone(),
+                    catalogue: Arc::default(),
+                    programmes: Arc::default(),
+                    first,
+                    panel,
+                };
+                first += own.accounts.len() as u32;
+                provider
+            })
+            .collect();
+        Providers { all, clock: 0 }
+    }
+
+    pub fn get(&self, provider: ProviderId) -> Option<&Provider> {
+        self.all.get(provider.0 as usize)
+    }
+
+    pub fn get_mut(&mut self, provider: ProviderId) -> Option<&mut Provider> {
+        self.all.get_mut(provider.0 as usize)
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (ProviderId, &Provider)> {
+        self.all.iter().enumerate().map(|(place, own)| (ProviderId(place as u32), own))
+    }
+
     /// The title that addresses of this server name so: `/movie/{user}/{password}/{id}.mp4`.
-    pub fn find(&self, _kind: Kind, _id: u32) -> Option<Title> {
-        None
+    pub fn find(&self, kind: Kind, id: u32) -> Option<Title> {
+        if kind == Kind::Episode
+            && let Some(episode) = Episode::of(id)
+        {
+            self.of_panel(episode.panel)?;
+            let (title, extension) = (episode.title(), episode.extension().to_owned());
+            return Some(Title { title, kind, name: format!("episode {}", episode.id), extension });
+        }
+        let key = self.all.iter().find_map(|provider| provider.catalogue.by_id(kind, id))?;
+        let title = TitleId(key);
+        let Place::Entry(provider, place) = self.places(title).next()? else { return None };
+        let (provider, entry) = (&self.all[provider], self.all[provider].catalogue.get(place));
+        Some(Title { title, kind, name: entry.name.to_owned(), extension: provider.extension(kind, entry.extension) })
     }
 
     /// Where it can be had, the preferred provider first; its places are what `index` counts.
-    pub fn sources(&self, _title: TitleId) -> Vec<ProviderId> {
-        Vec::new()
+    pub fn sources(&self, title: TitleId) -> Vec<ProviderId> {
+        let provider = |place: Place| match place {
+            Place::Entry(provider, _) | Place::Episode(provider, _) => ProviderId(provider as u32),
+        };
+        self.places(title).map(provider).collect()
     }
 
-    /// Where a part of it is fetched from the source at `index` with an account of that provider's; `None` if there is no such.
-    pub fn address(&self, _title: TitleId, _index: u32, _account: AccountId, _part: Part) -> Option<Address> {
-        None
+    /// Whether it is in one of these groups somewhere; none = all.
+    pub fn permits(&self, title: TitleId, groups: &[String]) -> bool {
+        groups.is_empty()
+            || self.places(title).any(|place| match place {
+                Place::Entry(provider, place) => {
+                    let group = self.all[provider].catalogue.get(place).group;
+                    groups.iter().any(|own| own == group)
+                }
+                // Who was shown it was shown its series; ids are no secrets, and groups no walls between them.
+                Place::Episode(..) => true,
+            })
+    }
+
+    /// Where a part of it is fetched from the source at `index` with an account of that provider's; `None` if there is no such,
+    /// or it leads where the provider may not lead.
+    pub fn address(&self, title: TitleId, index: u32, account: AccountId, part: Part) -> Option<Address> {
+        let place = self.places(title).nth(index as usize)?;
+        let (provider, what) = match place {
+            Place::Entry(provider, place) => {
+                let own = &self.all[provider];
+                let entry = own.catalogue.get(place);
+                let kind = own.catalogue.kind(place);
+                let [url, _] = own.catalogue.addresses(place);
+                (own, address::What { kind, url, extension: own.extension(kind, entry.extension), entry })
+            }
+            Place::Episode(provider, episode) => {
+                let (url, extension) = (episode.id.to_string(), episode.extension().to_owned());
+                let entry = store::Entry::default();
+                (&self.all[provider], address::What { kind: Kind::Episode, url, extension, entry })
+            }
+        };
+        let account = account.0.checked_sub(provider.first)? as usize;
+        let credentials = provider.settings.accounts.get(account)?.as_ref();
+        let url = address::url(provider, &what, credentials, part, self.clock)?;
+        if !provider.settings.allow_private && names_private(&url) {
+            return None;
+        }
+        Some(Address { url, fields: address::fields(&provider.settings, what.entry.fields) })
+    }
+
+    /// Whether whatever is fetched for a provider may come from there.
+    pub fn may_lead_to(&self, provider: ProviderId, address: std::net::IpAddr) -> bool {
+        self.get(provider).is_some_and(|own| own.settings.allow_private) || !is_private(address)
+    }
+
+    /// Whether whatever is fetched for a provider may be at this address, as far as that shows in its words.
+    pub fn may_be(&self, provider: ProviderId, url: &Url) -> bool {
+        self.get(provider).is_some_and(|own| own.settings.allow_private) || !names_private(url)
+    }
+
+    fn of_panel(&self, panel: u32) -> Option<usize> {
+        self.all.iter().position(|own| own.panel == Some(panel))
+    }
+
+    /// Where a title is, the preferred provider first. Live streams that are MPEG-TS somewhere are not looked for where they are
+    /// something else.
+    fn places(&self, title: TitleId) -> impl Iterator<Item = Place> + use<'_> {
+        let episode = Episode::of_title(title);
+        let episode = episode.and_then(|own| Some(Place::Episode(self.of_panel(own.panel)?, own)));
+        let all = move || {
+            let key = title.0;
+            self.all.iter().enumerate().flat_map(move |(provider, own)| {
+                let kind = own.catalogue.kind_of(key);
+                kind.into_iter()
+                    .flat_map(move |kind| own.catalogue.find(kind, key).map(move |place| (provider, kind, place)))
+            })
+        };
+        let is_ts = |provider: usize, place: u32| {
+            let own = &self.all[provider];
+            !matches!(own.extension(Kind::Live, own.catalogue.get(place).extension).as_str(), "m3u8" | "mpd")
+        };
+        let any_ts =
+            episode.is_none() && all().any(|(provider, kind, place)| kind == Kind::Live && is_ts(provider, place));
+        let entries =
+            all().filter(move |(provider, kind, place)| *kind != Kind::Live || !any_ts || is_ts(*provider, *place));
+        episode.into_iter().chain(entries.map(|(provider, _, place)| Place::Entry(provider, place)))
     }
 }
+
+impl Provider {
+    /// What addresses of an entry end in.
+    fn extension(&self, kind: Kind, own: &str) -> String {
+        match (self.panel, kind, self.settings.output) {
+            (Some(_), Kind::Live, Output::Ts) => String::from("ts"),
+            (Some(_), Kind::Live, Output::M3u8) => String::from("m3u8"),
+            _ => own.to_owned(),
+        }
+    }
+
+    /// An episode of its panel's, as clients know it.
+    pub fn episode(&self, id: u64, extension: &str) -> Option<Episode> {
+        Episode::new(self.panel?, id, extension)
+    }
+
+    pub fn is_panel(&self) -> bool {
+        self.panel.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -108,6 +108,16 @@ pub(crate) fn current(server: &Server, viewer: ViewerId) -> Response {
     }
 }
 
+/// A playlist of a provider's, in our words.
+pub(crate) fn playlist_of(text: String) -> Response {
+    playlist(Body::Full(text.into()))
+}
+
+/// A multivariant playlist of one media playlist.
+pub(crate) fn only(address: &str) -> Response {
+    playlist_of(hls::only(address))
+}
+
 fn playlist(body: Body) -> Response {
     Response::new(Status::OK)
         .header(CONTENT_TYPE, FieldValue::from_static("application/vnd.apple.mpegurl"))

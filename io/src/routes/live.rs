@@ -1,6 +1,7 @@
 //! Live MPEG-TS over HTTP: `/live/{endpoint}.ts` is the first slot, `/live/{endpoint}/{slot}.ts` any, counted from 1,
 //! `/live/{channel}.ts` a channel.
 
+use bytes::Bytes;
 use holdfast_core::input::{FeedId, Input};
 use holdfast_core::playback::Item;
 
@@ -87,4 +88,14 @@ pub(crate) fn stream(server: &Server, feed: FeedId) -> Response {
         .header(ACCEPT_RANGES, FieldValue::from_static("none"))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
         .body(Body::Stream)
+}
+
+/// What is shown in place of a refusal: a clip, once.
+pub(crate) fn slate(clip: Bytes) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
+        .header(ACCEPT_RANGES, FieldValue::from_static("none"))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
+        .body(Body::Full(clip))
+        .close()
 }

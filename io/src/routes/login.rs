@@ -9,7 +9,8 @@ use holdfast_core::playback::Item;
 use super::read_only;
 use crate::http::field::{RETRY_AFTER, WWW_AUTHENTICATE};
 use crate::http::{FieldValue, Method, Request, Response, Status};
-use crate::server::{Attempt, Call};
+use crate::providers::library::Library;
+use crate::server::{Attempt, Call, Produce};
 
 /// Name and password as a request bears them: in its query, or as HTTP Basic (RFC 7617).
 pub(super) fn credentials(request: &Request) -> Option<(String, String)> {
@@ -48,22 +49,27 @@ pub(super) fn viewing(call: &mut Call<'_>, request: &Request, item: Item) -> Opt
     Some(Some(of(call, request, user, item)))
 }
 
-/// Answers GET and HEAD of something that is told to users: to everybody where nobody has to log in. `answer` gets the name and
-/// the password that were right.
-pub(super) fn page(
+/// Answers GET and HEAD of something long that is told to users: to everybody where nobody has to log in. `make` gets the name and
+/// the password that were right, and what may be seen by whose they are.
+pub(super) fn long_page(
     call: &mut Call<'_>,
     request: &Request,
-    answer: impl FnOnce(&Call<'_>, &Request, Option<(String, String)>) -> Response,
+    head: Response,
+    make: impl FnOnce(&Call<'_>, &Request, Option<(String, String)>, Library, &[String]) -> Box<dyn Produce>,
 ) {
-    let mut login = None;
-    if matches!(request.method, Method::Get | Method::Head) && !call.server.users().is_open() {
+    let (mut login, mut groups) = (None, Vec::new());
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return read_only(call, request, |_| head);
+    }
+    if !call.server.users().is_open() {
         let (name, password) = credentials(request).unwrap_or_default();
-        if user(call, request, &name, &password).is_none() {
-            return;
-        }
+        let Some(user) = user(call, request, &name, &password) else { return };
+        groups = call.server.users().get(user).map(|own| own.groups.clone()).unwrap_or_default();
         login = Some((name, password));
     }
-    read_only(call, request, |call| answer(call, request, login));
+    let library = Library::new(call.server.providers(), &groups);
+    let producer = make(call, request, login, library, &groups);
+    call.produce(head, producer);
 }
 
 /// What this user wants to see, with which player.

@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::status::channels::{STATES, state_of};
 use super::text as text_response;
 use crate::http::{Request, Response, Status};
-use crate::server::{Call, Server};
+use crate::server::{Call, STAGES, Server};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfEndpoint {
@@ -80,6 +80,32 @@ struct UserWithReason {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfAccount {
+    provider: String,
+    /// Counted from 1.
+    account: u64,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct AccountInState {
+    provider: String,
+    account: u64,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct AccountWithEvent {
+    provider: String,
+    account: u64,
+    event: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct InState {
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfStatus {
     class: String,
 }
@@ -138,6 +164,8 @@ pub(super) fn metrics(call: &mut Call<'_>, format: Format) -> Response {
     feeds(&mut registry, call);
     channels(&mut registry, call);
     users(&mut registry, call.server);
+    accounts(&mut registry, call.server);
+    relays(&mut registry, call.server);
     connections(&mut registry, call.server);
     let mut page = String::new();
     match text::encode(&mut page, &registry) {
@@ -301,6 +329,71 @@ fn users(registry: &mut Registry, server: &Server) {
     registry.register("logins_failed", "Logins with a wrong name or password", failed);
 }
 
+fn accounts(registry: &mut Registry, server: &Server) {
+    let used = Family::<AccountInState, Gauge>::default();
+    let limits = Family::<OfAccount, Gauge>::default();
+    let serving = Family::<OfAccount, Gauge>::default();
+    let events = Family::<AccountWithEvent, Counter>::default();
+    let config = server.edge().config();
+    let mut numbers = std::collections::BTreeMap::<u32, u64>::new();
+    for state in server.edge().accounts().accounts() {
+        let number = numbers.entry(state.provider.0).or_default();
+        *number += 1;
+        let number = *number;
+        let Some(provider) = config.providers.get(state.provider.0 as usize) else { continue };
+        let of = || OfAccount { provider: provider.name.clone(), account: number };
+        let slots = [("used", state.used), ("reserved", state.reserved), ("resting", state.resting)];
+        for (state, count) in slots {
+            let of = AccountInState { provider: provider.name.clone(), account: number, state };
+            used.get_or_create(&of).set(i64::from(count));
+        }
+        limits.get_or_create(&of()).set(i64::from(state.limit));
+        serving.get_or_create(&of()).set(i64::from(state.serves));
+        let counts = state.counts;
+        for (event, count) in [
+            ("granted", counts.granted),
+            ("confirmed", counts.confirmed),
+            ("graced", counts.graced),
+            ("preempted", counts.preempted),
+            ("failed", counts.failed),
+            ("expired", counts.expired),
+        ] {
+            let of = AccountWithEvent { provider: provider.name.clone(), account: number, event };
+            events.get_or_create(&of).inc_by(count);
+        }
+    }
+    registry.register("account_slots", "Connections of the account that are used, kept for somebody, or rest", used);
+    registry.register("account_limit", "Connections that the account has; 0 = any number", limits);
+    registry.register("account_serves", "1 if the account may be used", serving);
+    registry.register("account_events", "What happened to connections of the account", events);
+}
+
+fn relays(registry: &mut Registry, server: &Server) {
+    let (all, counts) = (server.relays(), server.relays().counts());
+    let states = Family::<InState, Gauge>::default();
+    for state in STAGES {
+        states
+            .get_or_create(&InState { state })
+            .set(all.iter().filter(|(_, relay)| relay.stage() == state).count() as i64);
+    }
+    registry.register("title_requests", "Requests for titles that are not over, by what they wait for", states);
+    let connections: Gauge = Gauge::default();
+    connections.set(all.connections() as i64);
+    registry.register("title_connections", "Connections to providers for titles", connections);
+    for (name, help, value) in [
+        ("title_opens", "Connections to providers that were begun, redirects apart", counts.opens),
+        ("title_redirects", "Redirects of providers that were followed", counts.redirects),
+        ("title_sent_bytes", "Bytes of titles that clients took", counts.bytes),
+        ("title_stalls", "Responses whose client took nothing for a second", counts.stalls),
+        ("title_idles", "Responses that ended since neither side moved a byte", counts.idles),
+        ("title_broken", "Responses that a provider broke off", counts.broken),
+    ] {
+        let counter: Counter = Counter::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
+}
+
 fn connections(registry: &mut Registry, server: &Server) {
     let counts = server.counts();
     let gauge = |value: i64| {
@@ -332,7 +425,8 @@ fn connections(registry: &mut Registry, server: &Server) {
     let stale = server.edge().publish().stale()
         + server.edge().pull().stale()
         + server.edge().playback().stale()
-        + server.edge().feeds().ignored();
+        + server.edge().feeds().ignored()
+        + server.edge().accounts().stale();
     registry.register("core_stale_inputs", "Inputs that came too late to change anything", counter(stale));
 }
 

@@ -8,6 +8,7 @@
 //! | `/get.php`, `/playlist.m3u` | [`m3u`] |
 //! | `/xmltv.php` | [`xmltv`] |
 //! | `/player_api.php`, `/live/{user}/{password}/{stream}`, `/{user}/{password}/{stream}` | [`xtream`] |
+//! | `/movie/…`, `/series/…`, `/timeshift/…`, `/hls/{sealed}` | [`title`] |
 //! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
 //! | `/metrics` | [`metrics`] |
@@ -15,14 +16,16 @@
 
 pub(crate) mod hls;
 pub(crate) mod live;
+pub(crate) mod local;
 mod login;
 mod m3u;
 mod metrics;
 pub mod page;
-mod status;
+pub(crate) mod status;
+pub(crate) mod title;
 pub(crate) mod whip;
 mod xmltv;
-mod xtream;
+pub(crate) mod xtream;
 
 use bytes::Bytes;
 use holdfast_core::input::{EndpointId, RefuseReason, SessionId};
@@ -33,6 +36,7 @@ use crate::http::field::{
     CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
 };
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
+use crate::providers::Kind;
 use crate::server::{At, Call, ReadBody, Server};
 
 /// What a body is read for.
@@ -58,9 +62,16 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
             xtream::play(call, &request, (name, password), &file, At::User);
         }
         ["live", endpoint, file] => live::watch(call, &request, endpoint, Some(file)),
+        ["movie", name, password, file] => title::play(call, &request, Kind::Film, (name, password), file),
+        ["series", name, password, file] => title::play(call, &request, Kind::Episode, (name, password), file),
+        ["hls", sealed] => title::child(call, &request, sealed),
+        ["timeshift", name, password, minutes, start, file] => {
+            title::timeshift(call, &request, (name, password), (minutes, start), file);
+        }
+        ["streaming", "timeshift.php"] | ["timeshift.php"] => title::timeshift_query(call, &request),
         ["get.php" | "playlist.m3u"] => m3u::list(call, &request),
         ["xmltv.php"] => xmltv::guide(call, &request),
-        ["player_api.php"] => xtream::api(call, &request),
+        ["player_api.php" | "panel_api.php"] => xtream::api(call, &request),
         ["healthz"] => read_only(call, &request, |_| text("text/plain; charset=utf-8", "ok\n")),
         ["metrics"] => {
             let format = metrics::Format::of(&request);
@@ -110,7 +121,10 @@ fn read_only(call: &mut Call<'_>, request: &Request, answer: impl FnOnce(&mut Ca
 pub(crate) fn shared(response: Response) -> Response {
     response
         .header(ACCESS_CONTROL_ALLOW_ORIGIN, FieldValue::from_static("*"))
-        .header(ACCESS_CONTROL_EXPOSE_HEADERS, FieldValue::from_static("Location, Link, ETag, Retry-After"))
+        .header(
+            ACCESS_CONTROL_EXPOSE_HEADERS,
+            FieldValue::from_static("Location, Link, ETag, Retry-After, Content-Length, Content-Range"),
+        )
         .header(X_CONTENT_TYPE_OPTIONS, FieldValue::from_static("nosniff"))
 }
 
@@ -223,6 +237,13 @@ fn text(content_type: &'static str, content: impl Into<Bytes>) -> Response {
         .header(CONTENT_TYPE, FieldValue::from_static(content_type))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
         .body(Body::Full(content.into()))
+}
+
+/// The head of something that is made piece by piece.
+fn long_text(content_type: &'static str) -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static(content_type))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
 }
 
 /// The ingest page of an endpoint that is not there.

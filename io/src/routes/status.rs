@@ -1,6 +1,8 @@
 //! What an operator sees: every endpoint, slot, session, feed, channel; and how a session is ended by hand.
 
+pub(crate) mod accounts;
 pub(super) mod channels;
+mod providers;
 mod users;
 
 use holdfast_core::feed::FeedStatus;
@@ -109,6 +111,7 @@ struct StatusPage {
     connections: usize,
     endpoints: Vec<Endpoint>,
     channels: Vec<channels::Channel>,
+    providers: Vec<providers::Provider>,
     users: Vec<users::User>,
     stale_inputs: u64,
 }
@@ -187,8 +190,13 @@ pub(super) fn status(call: &mut Call<'_>) -> Response {
             .map(|(id, (own, state))| endpoint(server, now, EndpointId(id as u32), own, state))
             .collect(),
         channels: channels::channels(server, now),
+        providers: providers::providers(server, now),
         users: users::users(server, now),
-        stale_inputs: edge.publish().stale() + edge.pull().stale() + edge.playback().stale() + edge.feeds().ignored(),
+        stale_inputs: edge.publish().stale()
+            + edge.pull().stale()
+            + edge.playback().stale()
+            + edge.feeds().ignored()
+            + edge.accounts().stale(),
     };
     json(&page)
 }

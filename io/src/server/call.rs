@@ -6,9 +6,9 @@ use std::time::Duration;
 use holdfast_core::input::{EndpointId, Input, Note, RequestId, SessionId};
 use holdfast_core::time::Time;
 
-use super::connection::{Body, Work};
+use super::connection::{Body, Produce, Work};
 use super::{Action, ConnId, Server};
-use crate::http::Response;
+use crate::http::{self, Response};
 use crate::media::MediaCommand;
 use crate::routes;
 
@@ -23,6 +23,16 @@ impl Call<'_> {
     /// Answers it.
     pub fn answer(&mut self, response: Response) {
         self.server.answer(self.now, self.id, routes::shared(response));
+    }
+
+    /// Answers it with what is made piece by piece as the client takes it.
+    pub fn produce(&mut self, response: Response, producer: Box<dyn Produce>) {
+        self.answer(response.body(http::Body::Chunks));
+        if let Some(connection) = self.server.connections.get_mut(self.id)
+            && connection.http.phase() == http::Phase::Streaming
+        {
+            connection.work = Work::Producing(producer);
+        }
     }
 
     /// Reads its body, at most `limit` bytes, then goes on with `then`.

@@ -4,9 +4,10 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use holdfast_core::input::{Input, Note, RefuseReason, RequestId};
+use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
-use super::connection::{Connection, Work};
+use super::connection::{Connection, Wanted, Work};
 use super::{Action, Call, ConnId, Fetch, Server, Transmit};
 use crate::http::{Date, Event, Phase, Response};
 use crate::routes;
@@ -14,6 +15,8 @@ use crate::routes;
 /// How many pieces one write takes at most; what the kernel does not want more of (`UIO_MAXIOV` is 1024, and a socket's
 /// buffer is full long before).
 const PIECES: usize = 64;
+/// How large a piece is of what is made while it is sent.
+const PIECE: usize = 32 * 1024;
 
 impl Server {
     /// A client connected. `None`: there are too many connections, all in all or of its address, or the program ends; drop
@@ -57,7 +60,7 @@ impl Server {
         connection.http.eof();
         match connection.work {
             // A player that closes its side has gone: players don't half-close, and a live stream ends by nothing else.
-            Work::Joining(_) | Work::Watching(_) => return self.close(now, id),
+            Work::Joining(_) | Work::Watching(_) | Work::Relaying(_) => return self.close(now, id),
             // A publisher may: its request is complete, and an answer follows (RFC 9112 §9.6). But no place must be kept for
             // one that is gone, which looks the same until something is written to it.
             Work::Offering(_) => {
@@ -65,7 +68,12 @@ impl Server {
                 connection.progress = now;
                 self.actions.push_back(Action::Write(id));
             }
-            Work::None | Work::Reading(_) | Work::Restarting(_) | Work::Fetching(_) => {}
+            Work::None
+            | Work::Reading(_)
+            | Work::Restarting(_)
+            | Work::Fetching(_)
+            | Work::Inquiring
+            | Work::Producing(_) => {}
         }
         self.serve(now, id);
     }
@@ -98,7 +106,29 @@ impl Server {
         if self.connections.get(id).is_some_and(|connection| connection.edge.is_some()) {
             return self.transmit_edge(now, id, write);
         }
+        let mut produced = false;
         loop {
+            let Some(connection) = self.connections.get_mut(id) else { return Ok(Transmit::Idle) };
+            if let Work::Producing(producer) = &mut connection.work
+                && connection.http.output().is_empty()
+            {
+                if std::mem::replace(&mut produced, true) {
+                    // One piece a turn: others are to be served meanwhile.
+                    return Ok(Transmit::Blocked);
+                }
+                let mut piece = Vec::with_capacity(PIECE + PIECE / 8);
+                let more = producer.produce(&mut piece, PIECE);
+                if !piece.is_empty() {
+                    connection.http.chunk(&piece);
+                }
+                if !more {
+                    connection.http.chunk(&[]);
+                    connection.work = Work::None;
+                }
+                if more && piece.is_empty() {
+                    return Ok(Transmit::Blocked);
+                }
+            }
             let Some(connection) = self.connections.get(id) else { return Ok(Transmit::Idle) };
             let head = connection.http.output();
             let viewer = match connection.work {
@@ -107,6 +137,10 @@ impl Server {
             };
             let fetch = match connection.work {
                 Work::Fetching(fetch) => Some(fetch),
+                _ => None,
+            };
+            let relay = match connection.work {
+                Work::Relaying(request) => Some(request),
                 _ => None,
             };
             let feeds = self.edge.edge().feeds();
@@ -118,9 +152,10 @@ impl Server {
             }
             let part = fetch.and_then(bytes).into_iter().flatten();
             let feed = viewer.into_iter().flat_map(|viewer| feeds.unsent(viewer)).chain(part);
+            let body = feed.chain(relay.into_iter().flat_map(|request| self.relayed(request)));
             let mut pieces = [IoSlice::new(&[]); PIECES];
             let mut filled = 0;
-            for piece in (!head.is_empty()).then_some(head).into_iter().chain(feed).take(PIECES) {
+            for piece in (!head.is_empty()).then_some(head).into_iter().chain(body).take(PIECES) {
                 pieces[filled] = IoSlice::new(piece);
                 filled += 1;
             }
@@ -154,6 +189,14 @@ impl Server {
                     connection.work = Work::None;
                 }
                 connection.http.wrote_own(own);
+            }
+            if let Some(request) = relay {
+                if let Some(connection) = self.connections.get_mut(id) {
+                    connection.http.wrote_own(own);
+                }
+                self.relay_taken(now, request, own);
+                self.relay_ends(now, request);
+                self.pump(now);
             }
             if written < wanted {
                 // A short write means a full socket buffer: the next would block.
@@ -197,7 +240,8 @@ impl Server {
                 self.decide(now, Input::Leave { viewer });
             }
             Work::Restarting(session) => self.publishers.restart_abandoned(session, id),
-            Work::None | Work::Reading(_) | Work::Fetching(_) => {}
+            Work::Relaying(request) => self.relay_left(now, request),
+            Work::None | Work::Reading(_) | Work::Fetching(_) | Work::Inquiring | Work::Producing(_) => {}
         }
     }
 
@@ -296,6 +340,10 @@ impl Server {
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
             let input = input(request);
+            connection.wanted = match &input {
+                Input::Play { viewing, .. } if matches!(viewing.item, Item::LiveTs(_)) => Wanted::MpegTs,
+                _ => Wanted::Anything,
+            };
             connection.work =
                 if matches!(input, Input::Offer { .. }) { Work::Offering(request) } else { Work::Joining(request) };
             self.requests.insert(request, id);

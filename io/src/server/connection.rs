@@ -17,6 +17,8 @@ pub(super) struct Connection {
     pub edge: Option<Box<Edge>>,
     pub peer: SocketAddr,
     pub work: Work,
+    /// What its last request asked for that was put before the core.
+    pub wanted: Wanted,
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
@@ -41,6 +43,26 @@ pub(super) enum Work {
     Watching(ViewerId),
     /// Being sent a part of a feed.
     Fetching(Fetch),
+    /// For a provider to say something.
+    Inquiring,
+    /// Being sent what is made piece by piece as it is taken.
+    Producing(Box<dyn Produce>),
+    /// For a title, or being sent it.
+    Relaying(RequestId),
+}
+
+/// What is long and made piece by piece.
+pub(crate) trait Produce: Send {
+    /// Appends the next piece, of about so many bytes; it may be none for once. Whether there is more.
+    fn produce(&mut self, piece: &mut Vec<u8>, about: usize) -> bool;
+}
+
+/// What a request asked for, as far as it matters to its refusal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Wanted {
+    Anything,
+    /// A stream in which something else may be shown.
+    MpegTs,
 }
 
 /// A body that is being read.
@@ -57,6 +79,7 @@ impl Connection {
             edge: None,
             peer,
             work: Work::None,
+            wanted: Wanted::Anything,
             progress: Time::ZERO,
             armed: Time::NEVER,
             served: false,
@@ -78,11 +101,15 @@ impl Connection {
         if phase != self.phase {
             (self.phase, self.since) = (phase, now);
         }
+        if matches!(self.work, Work::Relaying(_)) {
+            // The relay has its own.
+            return Time::NEVER;
+        }
         if !self.http.output().is_empty() {
             return self.since.max(self.progress) + limits.write_timeout;
         }
         match (&self.work, phase) {
-            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_), _) => Time::NEVER,
+            (Work::Offering(_) | Work::Joining(_) | Work::Watching(_) | Work::Inquiring, _) => Time::NEVER,
             (Work::Restarting(_), _) => self.since + limits.body_timeout,
             // Before the first request a TLS handshake may still be under way.
             (_, Phase::Idle) if !self.served => self.since + limits.head_timeout,

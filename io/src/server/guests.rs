@@ -6,7 +6,9 @@ use std::time::Duration;
 use holdfast_core::input::UserId;
 
 use super::Call;
+use crate::hls::sealed::{NotOurs, Sealed};
 use crate::http::Request;
+use crate::providers::{Kind, Title};
 use crate::users;
 
 /// What a login came to.
@@ -36,6 +38,21 @@ impl Call<'_> {
                 Attempt::Wrong
             }
         }
+    }
+
+    /// The title that addresses name so, if the user may have it.
+    pub fn title(&self, user: UserId, kind: Kind, id: u32) -> Option<Title> {
+        let title = self.server.providers.find(kind, id)?;
+        let groups = self.server.users.get(user).map_or(&[][..], |own| &own.groups);
+        self.server.providers.permits(title.title, groups).then_some(title)
+    }
+
+    /// What an address that was sealed here stands for.
+    ///
+    /// # Errors
+    /// If it was not, or is over.
+    pub fn opened(&self, text: &str) -> Result<Sealed, NotOurs> {
+        self.server.seal.open(text, self.server.settings.epoch + self.now.as_micros() / 1_000_000)
     }
 
     /// The address of the player, behind the proxies that are trusted.

@@ -5,16 +5,31 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
 use holdfast_core::id::Id;
-use holdfast_core::input::Loss;
+use holdfast_core::input::{Loss, ProviderId, RequestId, SourceId};
 use holdfast_core::time::Time;
 
+use super::catalogs::InquiryId;
 use super::{Action, Server, Transmit};
+use crate::http::client::Get;
 
 /// Marks ids of links.
 pub enum LinkKind {}
 /// One connection to an origin, from [`Action::Connect`](super::Action::Connect) until it failed, closed or was to be
 /// closed.
 pub type LinkId = Id<LinkKind>;
+
+/// For whom a link is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// A channel's source.
+    Source(SourceId),
+    /// A provider's catalogue, or its guide.
+    Catalog(ProviderId),
+    /// A question to a provider.
+    Inquiry(InquiryId),
+    /// A request for a title.
+    Relay(RequestId),
+}
 
 /// Where a link leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +40,13 @@ pub struct Target {
     pub port: u16,
     /// Whether TLS is spoken.
     pub tls: bool,
+}
+
+impl Target {
+    /// Where a request goes.
+    pub(super) fn of(get: &Get) -> Target {
+        Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
+    }
 }
 
 /// Why a link could not be made.
@@ -60,9 +82,24 @@ impl fmt::Display for ConnectError {
 /// What the driver says of links.
 impl Server {
     /// A link is open.
-    pub fn link_connected(&mut self, now: Time, id: LinkId, _peer: SocketAddr) {
-        if self.sources.of_link(id).is_some() {
+    pub fn link_connected(&mut self, now: Time, id: LinkId, peer: SocketAddr) {
+        let may = match self.links.get(id) {
+            Some(Owner::Source(source)) => self.source_may_lead_to(*source, peer.ip()),
+            // What follows from where the operator himself said that it is.
+            Some(Owner::Catalog(provider)) => self.catalog_may_lead_to(*provider, peer.ip()),
+            Some(Owner::Inquiry(_)) => true,
+            Some(Owner::Relay(request)) => {
+                self.relay_connected(*request, id, peer);
+                return self.pump(now);
+            }
+            None => return self.pump(now),
+        };
+        if may {
             self.actions.push_back(Action::WriteLink(id));
+        } else {
+            self.actions.push_back(Action::CloseLink(id));
+            let why = String::from("it leads to a private address, which `allow_private` of the provider would allow");
+            self.link_lost(now, id, Loss::Forbidden, why);
         }
         self.pump(now);
     }
@@ -79,14 +116,26 @@ impl Server {
     /// Bytes came from an origin.
     pub fn link_received(&mut self, now: Time, id: LinkId, data: &[u8]) {
         self.be_punctual(now);
-        self.source_received(now, id, data);
+        match self.links.get(id) {
+            Some(Owner::Source(source)) => self.source_received(now, *source, data),
+            Some(Owner::Catalog(provider)) => self.catalog_received(now, *provider, data),
+            Some(Owner::Inquiry(inquiry)) => self.inquiry_received(now, *inquiry, data),
+            Some(Owner::Relay(request)) => self.relay_received(now, *request, data),
+            None => {}
+        }
         self.pump(now);
     }
 
     /// The origin will send nothing more.
     pub fn link_eof(&mut self, now: Time, id: LinkId) {
         self.be_punctual(now);
-        self.source_eof(now, id);
+        match self.links.get(id) {
+            Some(Owner::Source(source)) => self.source_eof(now, *source),
+            Some(Owner::Catalog(provider)) => self.catalog_eof(now, *provider),
+            Some(Owner::Inquiry(inquiry)) => self.inquiry_eof(now, *inquiry),
+            Some(Owner::Relay(request)) => self.relay_eof(now, *request),
+            None => {}
+        }
         self.pump(now);
     }
 
@@ -97,7 +146,11 @@ impl Server {
 
     /// Whether more bytes of this origin can be taken in.
     pub fn link_wants_read(&self, id: LinkId) -> bool {
-        self.sources.of_link(id).is_some()
+        match self.links.get(id) {
+            Some(Owner::Source(_) | Owner::Catalog(_) | Owner::Inquiry(_)) => true,
+            Some(Owner::Relay(request)) => self.relays.wants_read(*request),
+            None => false,
+        }
     }
 
     /// Writes what there is for this origin.
@@ -110,7 +163,7 @@ impl Server {
         id: LinkId,
         write: &mut dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
     ) -> io::Result<Transmit> {
-        while let Some(output) = self.sources.output(id).filter(|output| !output.is_empty()) {
+        while let Some(output) = self.link_output(id).filter(|output| !output.is_empty()) {
             let wanted = output.len();
             let written = match write(&[IoSlice::new(output)]) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -119,7 +172,13 @@ impl Server {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
-            self.sources.wrote(id, written);
+            match self.links.get(id) {
+                Some(Owner::Source(source)) => self.sources.wrote(*source, written),
+                Some(Owner::Catalog(provider)) => self.catalogs.wrote(*provider, written),
+                Some(Owner::Inquiry(inquiry)) => self.catalogs.inquiry_wrote(*inquiry, written),
+                Some(Owner::Relay(request)) => self.relays.wrote(*request, written),
+                None => {}
+            }
             if written < wanted {
                 return Ok(Transmit::Blocked);
             }
@@ -127,10 +186,37 @@ impl Server {
         Ok(Transmit::Idle)
     }
 
+    fn link_output(&self, id: LinkId) -> Option<&[u8]> {
+        match self.links.get(id)? {
+            Owner::Source(source) => self.sources.output(*source),
+            Owner::Catalog(provider) => self.catalogs.output(*provider),
+            Owner::Inquiry(inquiry) => self.catalogs.inquiry_output(*inquiry),
+            Owner::Relay(request) => self.relays.output(*request),
+        }
+    }
+
     fn link_lost(&mut self, now: Time, id: LinkId, loss: Loss, why: String) {
-        if let Some(source) = self.sources.link_gone(id) {
-            self.source_lost(now, source, loss, why);
+        match self.links.remove(id) {
+            Some(Owner::Source(source)) => self.source_lost(now, source, loss, why),
+            Some(Owner::Catalog(provider)) => self.catalog_failed(now, provider, why),
+            Some(Owner::Inquiry(inquiry)) => self.inquiry_failed(now, inquiry),
+            Some(Owner::Relay(request)) => self.relay_link_lost(now, request, why),
+            None => {}
         }
         self.pump(now);
+    }
+
+    /// Begins a link.
+    pub(super) fn connect(&mut self, owner: Owner, target: Target) -> LinkId {
+        let link = self.links.insert(owner);
+        self.actions.push_back(Action::Connect(link, target));
+        link
+    }
+
+    /// Ends a link, if it is there still.
+    pub(super) fn drop_link(&mut self, link: LinkId) {
+        if self.links.remove(link).is_some() {
+            self.actions.push_back(Action::CloseLink(link));
+        }
     }
 }

@@ -5,6 +5,7 @@
 
 mod address;
 mod call;
+mod catalogs;
 mod clients;
 mod connection;
 mod edges;
@@ -14,33 +15,41 @@ mod polls;
 mod publishers;
 mod rate;
 mod refusals;
+mod relays;
 mod settings;
+mod shelves;
 mod sources;
 mod viewers;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
-use holdfast_core::input::{EndpointId, Input, Note, Output, RequestId, ViewerId};
+use holdfast_core::input::{AccountId, EndpointId, Input, Note, Output, RefuseReason, RequestId, ViewerId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 
 use crate::catalog::Catalog;
-use crate::http::Date;
+use crate::hls::sealed::Seal;
+use crate::http::{Date, Response};
+use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
-pub(crate) use connection::Body as ReadBody;
+pub(crate) use catalogs::Inquired;
 use connection::Connection;
+pub(crate) use connection::{Body as ReadBody, Produce, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
-pub use settings::{IceServer, Limits, Settings};
+pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
+pub use settings::{IceServer, Limits, Settings, Slates};
 pub use sources::{Clip, Sources};
 
 /// Marks ids of connections.
@@ -61,6 +70,12 @@ pub enum Action {
     WriteLink(LinkId),
     /// Drop the link, at whatever stage it is; then nothing more is said of it.
     CloseLink(LinkId),
+    /// Do something with the file of a request; answered by [`Server::file`], but for closing.
+    File(RequestId, FileCommand),
+    /// Look through libraries; answered by [`Server::scanned`].
+    Scan(Arc<[Library]>),
+    /// Read a file of this machine as if an origin sent it: what is in it, then its end; or that the link failed.
+    ReadFile(LinkId, PathBuf),
     /// For the media side.
     Media(MediaCommand),
     /// For people.
@@ -84,6 +99,12 @@ pub struct Server {
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
     sources: Sources,
+    catalogs: catalogs::Catalogs,
+    relays: relays::Relays,
+    /// Why somebody lost a connection of an account last, and when.
+    losses: BTreeMap<AccountId, (Time, String)>,
+    /// Connections to origins and providers, and for whom each is.
+    links: Table<LinkKind, link::Owner>,
     /// The connection of each viewer, by the viewer's place.
     viewers: Vec<Option<(ViewerId, ConnId)>>,
     requests: BTreeMap<RequestId, ConnId>,
@@ -96,6 +117,9 @@ pub struct Server {
     catalog: Catalog,
     users: Users,
     providers: Providers,
+    /// What addresses in providers' playlists are sealed with; it ends with the process.
+    seal: Seal,
+    shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
     inbox: VecDeque<Input>,
@@ -130,7 +154,8 @@ pub struct Counts {
 
 impl Server {
     /// A server without connections; `entropy` gives unpredictable bytes.
-    pub fn new(config: Config, settings: Settings, entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+    pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
+        let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
@@ -139,7 +164,11 @@ impl Server {
             refusals: refusals::Refusals::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
-            providers: Providers::default(),
+            providers: Providers::new(&settings.providers),
+            catalogs: catalogs::Catalogs::new(&settings.providers),
+            links: Table::default(),
+            seal,
+            shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
             settings,
@@ -148,6 +177,8 @@ impl Server {
             connections: Table::default(),
             publishers: Publishers::default(),
             sources: Sources::default(),
+            relays: relays::Relays::default(),
+            losses: BTreeMap::new(),
             viewers: Vec::new(),
             requests: BTreeMap::new(),
             polls: polls::Polls::default(),
@@ -192,6 +223,11 @@ impl Server {
 
     pub(crate) fn users(&self) -> &Users {
         &self.users
+    }
+
+    /// When and why somebody lost a connection of an account last.
+    pub(crate) fn last_loss(&self, account: AccountId) -> Option<&(Time, String)> {
+        self.losses.get(&account)
     }
 
     /// What happened so far.
@@ -253,6 +289,9 @@ impl Server {
         }
         self.be_punctual(now);
         self.play_on(now);
+        self.refresh(now);
+        self.relays_overdue(now);
+        self.look_through(now);
         while let Some(session) = self.publishers.stuck(now) {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
@@ -270,7 +309,10 @@ impl Server {
             self.timers.deadline(),
             self.publishers.deadline(),
             self.sources.deadline(),
+            self.relays.deadline(),
+            self.shelves.deadline(),
             self.refusals.deadline(),
+            self.catalogs.deadline(),
         ];
         rooms.into_iter().flatten().min()
     }
@@ -296,7 +338,7 @@ impl Server {
 
     /// Whether everybody has ended and every answer is written.
     pub fn is_drained(&self) -> bool {
-        self.draining && self.connections.is_empty() && self.publishers.is_empty()
+        self.draining && self.connections.is_empty() && self.publishers.is_empty() && self.relays.is_empty()
     }
 
     /// The next thing to do; drained after each call.
@@ -311,6 +353,7 @@ impl Server {
 
     /// Hands the core what waits for it and does what it says, until both are quiet.
     fn pump(&mut self, now: Time) {
+        self.providers.clock = self.settings.epoch + now.as_micros() / 1_000_000;
         loop {
             while let Some(output) = self.edge.poll() {
                 self.execute(now, output);
@@ -338,7 +381,10 @@ impl Server {
                     return self.edge_refused(now, id, reason);
                 }
                 let why = self.publishers.take_fault(request);
-                self.answer_request(now, request, routes::refused(reason, why.as_deref()));
+                let answer = self.relay_refused(now, request, reason);
+                let answer = self.slate(request, reason).or(answer);
+                let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
+                self.answer_request(now, request, answer);
             }
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
@@ -347,13 +393,28 @@ impl Server {
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }
-            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => {}
+            Output::Drop { allocation } if self.drop_source(allocation) => {}
+            Output::Fetch { .. } | Output::Cut { .. } | Output::Drop { .. } => self.execute_relay(now, output),
             Output::Note(note) => self.tell(now, note),
         }
     }
 
+    /// What a player of MPEG-TS is shown in place of a refusal, if there is something.
+    fn slate(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
+        let clip = match reason {
+            RefuseReason::UserLimit => self.settings.slates.user_limit.as_ref(),
+            RefuseReason::ProviderLimit => self.settings.slates.provider_limit.as_ref(),
+            _ => None,
+        }?;
+        let connection = self.connections.get(*self.requests.get(&request)?)?;
+        (connection.wanted == Wanted::MpegTs).then(|| routes::live::slate(clip.data()))
+    }
+
     /// Tells people, but not of every refusal.
     fn tell(&mut self, now: Time, note: Note) {
+        if let Some((account, why)) = routes::status::accounts::loss(&note) {
+            self.losses.insert(account, (now, why));
+        }
         self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
     }
 }

@@ -9,8 +9,10 @@ use ipnet::IpNet;
 use super::Clip;
 use crate::codec::Codec;
 use crate::http::Pseudonym;
+use crate::library::Library;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
+use crate::providers::ProviderSettings;
 use crate::users::Login;
 
 /// What the server needs to know beside what the core decides by.
@@ -30,6 +32,8 @@ pub struct Settings {
     pub origins: Vec<Vec<Origin>>,
     /// The files among them, and the test signal, by [`Origin::label`].
     pub clips: BTreeMap<String, Arc<Clip>>,
+    /// What players of MPEG-TS are shown that are refused.
+    pub slates: Slates,
     /// How edges are spoken with over OVT.
     pub ovt: OriginSettings,
     /// How long an edge is served a stream that no media comes into; `None` = as long as any viewer.
@@ -40,6 +44,10 @@ pub struct Settings {
     pub journal: bool,
     /// Who may log in, in the order of the core's users; with nobody, nobody has to.
     pub users: Vec<Login>,
+    /// Where titles come from, in the order of the core's providers.
+    pub providers: Vec<ProviderSettings>,
+    /// Films and series that are files of this machine.
+    pub libraries: Vec<Library>,
     /// Proxies whose word on where a request comes from is taken.
     pub trusted_proxies: Vec<IpNet>,
     /// Whether clients come in over TLS.
@@ -63,15 +71,27 @@ impl Default for Settings {
             epoch: 0,
             origins: Vec::new(),
             clips: BTreeMap::new(),
+            slates: Slates::default(),
             ovt: OriginSettings::default(),
             packet_silence: None,
             instance: 0,
             journal: false,
             users: Vec::new(),
+            providers: Vec::new(),
+            libraries: Vec::new(),
             trusted_proxies: Vec::new(),
             secure: false,
         }
     }
+}
+
+/// What somebody sees who is refused: on a television, a status and its reason are nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Slates {
+    /// Whose user plays as much as it may.
+    pub user_limit: Option<Arc<Clip>>,
+    /// For whom no account of any provider is free.
+    pub provider_limit: Option<Arc<Clip>>,
 }
 
 /// What one client, or all of them, may take.

@@ -9,12 +9,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use holdfast_core::id::Table;
-use holdfast_core::input::{ChannelId, FeedId, Input, Loss, Note, Output, SourceId, Writer};
+use std::net::IpAddr;
+
+use holdfast_core::input::{
+    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, SourceId, TitleId, Writer,
+};
 use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
 
-use super::link::{LinkId, LinkKind, Target};
+use super::link::{LinkId, Owner, Target};
 use super::{Action, Server};
 use crate::codec::Codec;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
@@ -23,6 +26,7 @@ use crate::http::{FieldValue, Looped, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt::{self, ClientEvent};
+use crate::providers::Part;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
@@ -31,7 +35,8 @@ use player::Player;
 #[derive(Default)]
 pub struct Sources {
     sources: BTreeMap<SourceId, Source>,
-    links: Table<LinkKind, SourceId>,
+    /// Those that use an account, by what is to be said when their connection is closed.
+    allocations: BTreeMap<AllocationId, SourceId>,
     channels: BTreeMap<ChannelId, Channel>,
     /// Sources that follow a publishing slot, by its feed.
     followers: BTreeMap<FeedId, Vec<SourceId>>,
@@ -63,6 +68,8 @@ struct Source {
     muxer: Option<Muxer>,
     /// The servers that it comes through, as far as they say so.
     via: Via,
+    /// Of a provider's: whose it is, the account that it uses, and what is not to be repeated of its address.
+    granted: Option<(ProviderId, Grant, Origin)>,
 }
 
 /// How a source's bytes come.
@@ -104,29 +111,27 @@ impl Sources {
         self.channels.get(&channel)?.uuid.as_deref()
     }
 
+    /// Providers repeat in their words what they were asked for.
+    fn redacted(&self, id: SourceId, why: String) -> String {
+        let granted = self.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
+    }
+
     /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.sources.is_empty()
     }
 
-    pub(super) fn of_link(&self, link: LinkId) -> Option<SourceId> {
-        self.links.get(link).copied()
-    }
-
-    pub(super) fn link_gone(&mut self, link: LinkId) -> Option<SourceId> {
-        self.links.remove(link)
-    }
-
-    pub(super) fn output(&self, link: LinkId) -> Option<&[u8]> {
-        match &self.sources.get(self.links.get(link)?)?.means {
+    pub(super) fn output(&self, source: SourceId) -> Option<&[u8]> {
+        match &self.sources.get(&source)?.means {
             Means::Http(fetch) => Some(fetch.exchange.output()),
             Means::Ovt(conversation) => Some(conversation.client.output()),
             Means::Media | Means::File { .. } | Means::Slot(_) => None,
         }
     }
 
-    pub(super) fn wrote(&mut self, link: LinkId, count: usize) {
-        let Some(source) = self.links.get(link).and_then(|source| self.sources.get_mut(source)) else { return };
+    pub(super) fn wrote(&mut self, source: SourceId, count: usize) {
+        let Some(source) = self.sources.get_mut(&source) else { return };
         match &mut source.means {
             Means::Http(fetch) => fetch.exchange.wrote(count),
             Means::Ovt(conversation) => conversation.client.wrote(count),
@@ -174,7 +179,10 @@ impl Server {
     /// Does what the core says about a source.
     pub(super) fn execute_source(&mut self, now: Time, output: Output) {
         match output {
-            Output::Open { source, channel, index, .. } => self.open_source(now, source, channel, index),
+            Output::Open { source, channel, index, grant: Some(grant) } => {
+                self.open_granted(source, channel, index, grant)
+            }
+            Output::Open { source, channel, index, grant: None } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
             Output::SourceKeyFrame { source } => {
                 if let Some(Means::Slot(feed)) = self.sources.sources.get(&source).map(|source| &source.means) {
@@ -195,14 +203,14 @@ impl Server {
         let means = match origin {
             Origin::Http(url) => match self.get(channel, url) {
                 Ok(get) => {
-                    let (link, exchange) = (self.connect(id, http_target(&get)), Exchange::new(&get));
+                    let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
                     Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
                 }
                 Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
             },
             Origin::Ovt { host, port, target, generation } => {
                 muxer = Some(Muxer::new());
-                let link = self.connect(id, Target { host, port, tls: false });
+                let link = self.connect(Owner::Source(id), Target { host, port, tls: false });
                 let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
                 let via = Some(self.via(channel).as_str().to_owned());
                 let client = ovt::Client::through(via, &target, generation, opened);
@@ -234,7 +242,16 @@ impl Server {
                 Means::Slot(followed)
             }
         };
-        let source = Source { channel, index, feed, means, scanner: Scanner::default(), muxer, via: Via::default() };
+        let source = Source {
+            channel,
+            index,
+            feed,
+            means,
+            scanner: Scanner::default(),
+            muxer,
+            via: Via::default(),
+            granted: None,
+        };
         self.sources.sources.insert(id, source);
     }
 
@@ -257,10 +274,64 @@ impl Server {
         }
     }
 
-    fn connect(&mut self, source: SourceId, target: Target) -> LinkId {
-        let link = self.sources.links.insert(source);
-        self.actions.push_back(Action::Connect(link, target));
-        link
+    /// Opens a live stream of a provider's with an account that was granted for it.
+    fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
+        let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
+            let provider = *providers.get(index as usize)?;
+            // The catalogue may have been read anew since: the same one of what that provider has is meant.
+            let before = providers[..index as usize].iter().filter(|own| **own == provider).count();
+            let now = self.providers.sources(title);
+            let (place, _) = now.iter().enumerate().filter(|(_, own)| **own == provider).nth(before)?;
+            let address = self.providers.address(title, place as u32, grant.account, Part::Whole)?;
+            Some((provider, address))
+        });
+        let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
+            let why = String::from("the provider's catalogue has it no more, or leads to a private address");
+            self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+            return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+        };
+        let origin = Origin::Http(address.url.clone());
+        let get = match self.get(channel, address.url) {
+            Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
+            Err(why) => {
+                self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+                return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+            }
+        };
+        let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
+        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }));
+        let granted = Some((provider, grant, origin));
+        self.sources.allocations.insert(grant.allocation, id);
+        let (scanner, via) = (Scanner::default(), Via::default());
+        self.sources.sources.insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, granted });
+    }
+
+    /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine
+    /// reaches and the world does not.
+    pub(super) fn source_may_lead_to(&self, id: SourceId, address: IpAddr) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_lead_to(*provider, address))
+    }
+
+    fn source_may_be(&self, id: SourceId, get: &Get) -> bool {
+        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
+        granted.is_none_or(|(provider, ..)| self.providers.may_be(*provider, get.url()))
+    }
+
+    /// Closes a source's connection for the sake of somebody else who is granted its account. Whether it was one of a source.
+    pub(super) fn drop_source(&mut self, allocation: AllocationId) -> bool {
+        let source = self.sources.allocations.get(&allocation).copied();
+        source.inspect(|source| self.close_source(*source)).is_some()
+    }
+
+    /// A live title of a provider's becomes a channel, if it is none yet.
+    pub(crate) fn tune(&mut self, now: Time, title: TitleId) -> Option<FeedId> {
+        let providers = self.providers.sources(title);
+        self.decide(now, Input::Tune { title, providers });
+        let channel = self.edge().pull().tuned(title)?;
+        let feed = self.edge().pull().feed_of(channel);
+        self.pump(now);
+        feed
     }
 
     fn close_source(&mut self, id: SourceId) {
@@ -276,11 +347,9 @@ impl Server {
                 }
             }
         }
-    }
-
-    fn drop_link(&mut self, link: LinkId) {
-        if self.sources.links.remove(link).is_some() {
-            self.actions.push_back(Action::CloseLink(link));
+        if let Some((_, Grant { allocation, .. }, _)) = source.granted {
+            self.sources.allocations.remove(&allocation);
+            self.inbox.push_back(Input::Closed { allocation });
         }
     }
 
@@ -288,6 +357,7 @@ impl Server {
     pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
+            let why = self.sources.redacted(id, why);
             self.tell_fault(channel, index, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
@@ -303,8 +373,7 @@ impl Server {
     }
 
     /// Bytes came on a link.
-    pub(super) fn source_received(&mut self, now: Time, link: LinkId, data: &[u8]) {
-        let Some(id) = self.sources.of_link(link) else { return };
+    pub(super) fn source_received(&mut self, now: Time, id: SourceId, data: &[u8]) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
                 fetch.exchange.receive(data);
@@ -319,8 +388,7 @@ impl Server {
     }
 
     /// A link's origin sends nothing more.
-    pub(super) fn source_eof(&mut self, now: Time, link: LinkId) {
-        let Some(id) = self.sources.of_link(link) else { return };
+    pub(super) fn source_eof(&mut self, now: Time, id: SourceId) {
         match self.sources.sources.get_mut(&id).map(|source| &mut source.means) {
             Some(Means::Http(fetch)) => {
                 fetch.exchange.eof();
@@ -367,6 +435,11 @@ impl Server {
                     let why = format!("the origin redirects more than {REDIRECTS} times");
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
+                Ok(Some(get)) if !self.source_may_be(id, &get) => {
+                    let why =
+                        String::from("the provider redirects to a private address, which `allow_private` would allow");
+                    return self.source_lost(now, id, Loss::Forbidden, why);
+                }
                 Ok(Some(get)) => return self.redirected(id, get),
                 Ok(None) => Loss::Refused,
                 Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
@@ -377,7 +450,7 @@ impl Server {
     }
 
     fn redirected(&mut self, id: SourceId, get: Get) {
-        let link = self.connect(id, http_target(&get));
+        let link = self.connect(Owner::Source(id), Target::of(&get));
         let Some(Means::Http(fetch)) = self.sources.sources.get_mut(&id).map(|source| &mut source.means) else {
             return;
         };
@@ -565,8 +638,4 @@ fn refusal(code: u32) -> Loss {
         508 => Loss::Loop,
         _ => Loss::Refused,
     }
-}
-
-fn http_target(get: &Get) -> Target {
-    Target { host: get.host(), port: get.port(), tls: get.is_encrypted() }
 }

@@ -19,6 +19,43 @@ pub struct Login {
     pub password: Password,
     /// When it expires, in seconds since 1970; `None` = never. For clients to show; the core knows by itself.
     pub expires: Option<u64>,
+    /// Which of the catalogue's groups it may see and play; empty = all.
+    pub groups: Vec<String>,
+    /// What clients are told of it.
+    pub status: Status,
+}
+
+/// What clients are told of a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Status {
+    /// It may play.
+    #[default]
+    Active,
+    /// It may play, to try it out.
+    Trial,
+    /// Its time is over.
+    Expired,
+    /// It may not play.
+    Banned,
+    /// It may not play for now.
+    Disabled,
+}
+
+impl Status {
+    /// Whether it may play.
+    pub fn may_play(self) -> bool {
+        matches!(self, Status::Active | Status::Trial)
+    }
+
+    /// The word for it that clients of the Xtream API know.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Active | Status::Trial => "Active",
+            Status::Expired => "Expired",
+            Status::Banned => "Banned",
+            Status::Disabled => "Disabled",
+        }
+    }
 }
 
 /// Everybody who may log in.
@@ -102,6 +139,8 @@ mod tests {
             name: name.into(),
             password: Password::parse(password).unwrap(),
             expires: None,
+            groups: Vec::new(),
+            status: Status::Active,
         };
         let mut users = Users::new(vec![login("anna", "a"), login("ben", &Password::hash("b", [1; 16]).to_string())]);
         for _ in 0..2 {

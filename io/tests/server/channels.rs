@@ -53,7 +53,7 @@ impl Encoder {
     }
 
     /// The packets of the next `pictures` pictures.
-    fn encode(&mut self, pictures: usize) -> Vec<u8> {
+    pub fn encode(&mut self, pictures: usize) -> Vec<u8> {
         (0..pictures).flat_map(|_| self.next()).collect()
     }
 

@@ -1,16 +1,18 @@
 //! A server with simulated time, and what its clients and its media side say to it.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{Note, SessionId, Writer};
+use holdfast_core::input::{Note, RequestId, SessionId, Writer};
 use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
+use holdfast_io::library::{self, FileCommand, FileEvent};
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
-use holdfast_io::server::{Action, ConnId, Limits, LinkId, Server, Settings, Target, Transmit};
+use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -44,6 +46,8 @@ pub struct Desk {
     pub finished: Vec<SessionId>,
     pub commands: Vec<MediaCommand>,
     pub notes: Vec<Note>,
+    /// Files that are open.
+    pub files: BTreeMap<RequestId, File>,
     /// Links that are to be open, the oldest first.
     pub links: Vec<(LinkId, Target)>,
     /// What was written to each link.
@@ -74,6 +78,7 @@ impl Desk {
             finished: Vec::new(),
             commands: Vec::new(),
             notes: Vec::new(),
+            files: BTreeMap::new(),
             links: Vec::new(),
             asked: BTreeMap::new(),
             writable: true,
@@ -98,6 +103,18 @@ impl Desk {
     pub fn send(&mut self, id: ConnId, data: impl AsRef<[u8]>) {
         self.server.received(self.time(), id, data.as_ref());
         self.turn();
+    }
+
+    fn file(&mut self, request: RequestId, command: FileCommand) {
+        let event = match command {
+            FileCommand::Open(place) => library::open(&place).map(|(file, attributes)| {
+                self.files.insert(request, file);
+                FileEvent::Opened(attributes)
+            }),
+            FileCommand::Read { at, length } => library::read(&self.files[&request], at, length).map(FileEvent::Data),
+            FileCommand::Close => return drop(self.files.remove(&request)),
+        };
+        self.server.file(self.time(), request, event.unwrap_or_else(FileEvent::Failed));
     }
 
     pub fn turn(&mut self) {
@@ -135,6 +152,18 @@ impl Desk {
                     assert_eq!(result.unwrap(), Transmit::Idle);
                 }
                 Action::CloseLink(link) => self.links.retain(|(open, _)| *open != link),
+                Action::Scan(libraries) => {
+                    let now = self.time();
+                    self.server.scanned(now, &library::scan(&libraries));
+                }
+                Action::File(request, command) => self.file(request, command),
+                Action::ReadFile(link, path) => match std::fs::read(path) {
+                    Ok(content) => {
+                        content.chunks(1000).for_each(|piece| self.server.link_received(self.time(), link, piece));
+                        self.server.link_eof(self.time(), link);
+                    }
+                    Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),
+                },
                 Action::Note(note) => self.notes.push(note),
             }
         }
@@ -142,11 +171,17 @@ impl Desk {
 
     fn write(&mut self, id: ConnId) {
         let (now, written) = (self.time(), self.written.entry(id).or_default());
-        let result = self.server.transmit(now, id, &mut |pieces| {
-            pieces.iter().for_each(|piece| written.extend_from_slice(piece));
-            Ok(pieces.iter().map(|piece| piece.len()).sum())
-        });
-        assert_eq!(result.unwrap(), Transmit::Idle);
+        // What is made piece by piece lets others have their turn in between.
+        for _ in 0..10_000 {
+            let result = self.server.transmit(now, id, &mut |pieces| {
+                pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+                Ok(pieces.iter().map(|piece| piece.len()).sum())
+            });
+            if result.unwrap() == Transmit::Idle {
+                return;
+            }
+        }
+        panic!("an answer without end");
     }
 
     /// A socket that took nothing takes all there is.
@@ -255,3 +290,22 @@ pub fn fragment(ufrag: &str, pwd: &str) -> String {
 
 pub const SAME: [&str; 2] = ["abcd", "0123456789abcdef012345"];
 pub const NEW: [&str; 2] = ["efgh", "abcdef0123456789abcdef"];
+
+/// What an answer holds, also where it came in chunks (RFC 9112 §7.1).
+pub fn content(answer: &str) -> String {
+    let (head, mut rest) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+    if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
+        return rest.to_owned();
+    }
+    let mut content = String::new();
+    loop {
+        let (size, after) = rest.split_once("\r\n").expect("the size of a chunk");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        if size == 0 {
+            assert_eq!(after, "\r\n");
+            return content;
+        }
+        content.push_str(&after[..size]);
+        rest = after[size..].strip_prefix("\r\n").expect("the end of a chunk");
+    }
+}

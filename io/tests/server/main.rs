@@ -10,6 +10,8 @@ mod hls;
 mod ice;
 mod limits;
 mod live;
+mod providers;
 mod status;
+mod titles;
 mod users;
 mod whip;

@@ -5,11 +5,11 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
 use holdfast_core::input::SessionId;
 use holdfast_core::time::Time;
-use holdfast_io::server::{ConnId, Limits, Settings};
-use holdfast_io::users::{Login, Password};
+use holdfast_io::server::{Clip, ConnId, Limits, Settings, Slates};
+use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
 
-use crate::desk::{Desk, header};
+use crate::desk::{Desk, content, header};
 
 /// Anna may play one thing at once, Ben two, Carl is disabled, and Dora's time is over after 100 s.
 fn desk(strategies: &[Strategy], settings: Settings) -> Desk {
@@ -24,6 +24,8 @@ fn desk(strategies: &[Strategy], settings: Settings) -> Desk {
         name: user.name.clone(),
         password: Password::parse(&format!("{}-secret", user.name)).unwrap(),
         expires: (user.name == "dora").then_some(1_700_000_100),
+        groups: Vec::new(),
+        status: Status::Active,
     };
     let settings = Settings { users: users.iter().map(login).collect(), epoch: 1_700_000_000, ..settings };
     let endpoints = ["live", "stage"].map(|name| Endpoint { name: name.into(), ..Endpoint::default() });
@@ -43,13 +45,13 @@ fn status_of(answer: &str) -> u16 {
     answer.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default()
 }
 
-fn body(answer: &str) -> &str {
-    answer.split_once("\r\n\r\n").map_or("", |(_, body)| body)
+fn body(answer: &str) -> String {
+    content(answer)
 }
 
 fn json(answer: &str) -> Value {
     assert_eq!(status_of(answer), 200, "{answer}");
-    serde_json::from_str(body(answer)).unwrap()
+    serde_json::from_str(&body(answer)).unwrap()
 }
 
 /// Asks on a connection of its own, which stays open.
@@ -70,7 +72,8 @@ fn close(desk: &mut Desk, id: ConnId) {
 fn address(desk: &mut Desk, user: &str, stream: &str, output: &str) -> String {
     let list =
         desk.ask(&get(&format!("/get.php?username={user}&password={user}-secret&type=m3u_plus&output={output}")));
-    let mut lines = body(&list).lines();
+    let content = body(&list);
+    let mut lines = content.lines();
     lines.find(|line| line.ends_with(&format!(",{stream}"))).expect("the stream is in the list");
     let url = lines.next().unwrap();
     url.strip_prefix("http://edge.example:8080").expect("the address that the client used").to_owned()
@@ -123,8 +126,8 @@ fn the_guide_knows_the_streams_as_the_list_does() {
     let ids = |text: &str, before: &str| -> Vec<String> {
         text.split(before).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()).collect()
     };
-    assert_eq!(ids(body(&guide), "<channel id=\""), ["live", "stage"]);
-    assert_eq!(ids(body(&list), "tvg-id=\""), ["live", "stage"]);
+    assert_eq!(ids(&body(&guide), "<channel id=\""), ["live", "stage"]);
+    assert_eq!(ids(&body(&list), "tvg-id=\""), ["live", "stage"]);
     for (path, status) in
         [("/xmltv.php", 403), ("/xmltv.php?username=anna&password=b", 403), ("/xmltv.php?username=anna", 403)]
     {
@@ -140,11 +143,18 @@ fn the_guide_knows_the_streams_as_the_list_does() {
 #[test]
 fn names_and_passwords_that_need_it_are_escaped() {
     let users = vec![User { name: "a b".into(), ..User::default() }];
-    let login = Login { name: "a b".into(), password: Password::parse("x/y?&\"é").unwrap(), expires: None };
+    let login = Login {
+        name: "a b".into(),
+        password: Password::parse("x/y?&\"é").unwrap(),
+        expires: None,
+        groups: Vec::new(),
+        status: Status::Active,
+    };
     let config = Config { endpoints: vec![Endpoint::default()], users, ..Config::default() };
     let mut desk = Desk::open(config, Settings { users: vec![login], ..Settings::default() });
     let list = desk.ask(&get("/playlist.m3u?username=a%20b&password=x%2Fy%3F%26%22%C3%A9"));
-    let url = body(&list).lines().last().unwrap();
+    let content = body(&list);
+    let url = content.lines().last().unwrap();
     assert!(url.contains("/live/a%20b/x%2Fy%3F%26%22%C3%A9/"), "{url}");
     let guide = body(&list).split('"').nth(1).unwrap().strip_prefix("http://edge.example:8080").unwrap().to_owned();
     assert_eq!(status_of(&desk.ask(&get(&guide))), 200, "{guide}");
@@ -298,7 +308,7 @@ fn looking_is_not_counted() {
         let path = address(&mut desk, "anna", "live", output);
         for _ in 0..3 {
             let head = desk.ask(&format!("HEAD {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
-            assert_eq!((status_of(&head), body(&head)), (200, ""));
+            assert_eq!((status_of(&head), body(&head).as_str()), (200, ""));
         }
     }
     assert_eq!(counted(&mut desk, 0), 0);
@@ -321,7 +331,8 @@ fn flow(desk: &mut Desk, session: SessionId, ms: u64) {
 fn resolve(path: &str, index: &str) -> String {
     assert_eq!(status_of(index), 200, "{index}");
     let base = url::Url::parse("http://edge.example:8080").unwrap().join(path).unwrap();
-    let line = body(index).lines().find(|line| line.contains("media.m3u8")).unwrap();
+    let content = body(index);
+    let line = content.lines().find(|line| line.contains("media.m3u8")).unwrap();
     let media = base.join(line).unwrap();
     format!("{}?{}", media.path(), media.query().unwrap())
 }
@@ -452,4 +463,27 @@ fn nothing_that_people_read_has_a_password() {
     }
     assert!(desk.metric("holdfast_user_places_used{user=\"anna\",place=\"normal\"}") == Some(1));
     assert!(desk.metric("holdfast_user_playbacks_refused_total{user=\"anna\",reason=\"user-limit\"}") == Some(1));
+}
+
+#[test]
+fn a_television_is_shown_why_it_is_refused() {
+    let clip = std::sync::Arc::new(Clip::new(crate::channels::media(50).into()).unwrap());
+    let slates = Slates { user_limit: Some(clip), ..Slates::default() };
+    let mut desk = desk(&[], Settings { slates, ..Settings::default() });
+    publish(&mut desk);
+    let path = address(&mut desk, "anna", "live", "ts");
+    open(&mut desk, &path);
+    let second = desk.connect();
+    desk.send(second, get(&path));
+    let answer = desk.written.remove(&second).unwrap();
+    let end = answer.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+    assert!(answer.starts_with(b"HTTP/1.1 200 OK\r\n"));
+    assert_eq!(answer[end..], crate::channels::media(50), "once");
+    assert!(desk.closed.contains(&second));
+    assert_eq!(counted(&mut desk, 0), 1);
+    let refused = desk.status()["users"][0]["refused"].clone();
+    assert!(refused.is_null() || refused["user-limit"] == 1, "{refused}");
+    let list = address(&mut desk, "anna", "live", "m3u8");
+    let (_, answer) = open(&mut desk, &list);
+    assert_eq!(status_of(&answer), 503, "what is no stream is told in words");
 }

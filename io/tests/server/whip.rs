@@ -33,7 +33,10 @@ fn a_post_is_answered_with_a_session() {
              credential-type=\"password\""
         )
     );
-    assert_eq!(header(&answer, "Access-Control-Expose-Headers").as_deref(), Some("Location, Link, ETag, Retry-After"));
+    assert_eq!(
+        header(&answer, "Access-Control-Expose-Headers").as_deref(),
+        Some("Location, Link, ETag, Retry-After, Content-Length, Content-Range")
+    );
     assert!(answer.ends_with(ANSWER));
 }
 

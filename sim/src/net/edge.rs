@@ -179,6 +179,13 @@ impl Edge {
                 Some(Action::Connect(id, target)) => self.connect(id, target),
                 Some(Action::WriteLink(id)) => self.transmit(Line::Link(id)),
                 Some(Action::CloseLink(id)) => self.close(Line::Link(id)),
+                // There are no disks in this world.
+                Some(Action::File(..) | Action::Scan(_)) => {}
+                // No scenario has any.
+                Some(Action::ReadFile(id, _)) => {
+                    let error = ConnectError::Other(String::from("there are no files here"));
+                    self.server.borrow_mut().link_failed(now(), id, error);
+                }
                 Some(Action::Media(command)) => self.command(command),
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,

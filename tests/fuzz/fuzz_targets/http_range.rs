@@ -11,7 +11,8 @@ const FIELDS: [&str; 5] = ["Range", "If-Range", "If-None-Match", "If-Match", "If
 
 fuzz_target!(|input: &[u8]| {
     let Some((length, input)) = input.split_first() else { return };
-    let lines: Vec<String> = input.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into()).collect();
+    let lines: Vec<String> =
+        input.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into()).collect();
     if let Some(range) = lines.get(5).and_then(|value| ContentRange::parse(value)) {
         let written = FieldValue::from(range);
         assert_eq!(ContentRange::parse(written.as_str()), Some(range));
@@ -24,8 +25,7 @@ fuzz_target!(|input: &[u8]| {
     connection.receive(format!("{head}\r\n").as_bytes());
     let Some(Event::Request(request)) = connection.poll() else { return };
     let length = u64::from(*length);
-    let representation =
-        Representation { length, etag: Some("\"a\""), modified: Some(784_111_777), now: 784_111_800 };
+    let representation = Representation { length, etag: Some("\"a\""), modified: Some(784_111_777), now: 784_111_800 };
     for several in [Several::Whole, Several::First] {
         let outcome = representation.outcome(&request, several);
         if let Outcome::Part { first, last } = outcome {

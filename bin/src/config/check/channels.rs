@@ -11,9 +11,9 @@ use holdfast_core::config::Channel;
 use holdfast_io::origin::Origin;
 use holdfast_io::server::Clip;
 
-use super::super::Settings;
 use super::super::reader::Reader;
 use super::super::value::show_span;
+use super::super::{Settings, Slates};
 
 /// A file larger than this is not held in memory to be played in a loop.
 const LARGEST_CLIP: u64 = 256 << 20;
@@ -144,6 +144,21 @@ pub(super) fn files(reader: &mut Reader<'_>) {
                     reader.conflict(&[&format!("{list}[{place}]"), &list], wrong, right);
                 }
             }
+        }
+    }
+}
+
+/// Reads what players are shown which are refused.
+pub(super) fn slates(reader: &mut Reader<'_>) {
+    let Slates { user_limit, provider_limit } = reader.settings.slates.clone();
+    for (path, key) in [(user_limit, "playback.user_limit_clip"), (provider_limit, "playback.provider_limit_clip")] {
+        let label = Origin::File(path.clone()).label();
+        if path.as_os_str().is_empty() || reader.settings.clips.contains_key(&label) {
+            continue;
+        }
+        match read(&path) {
+            Ok(clip) => drop(reader.settings.clips.insert(label, Arc::new(clip))),
+            Err((wrong, right)) => reader.conflict(&[key], wrong, right),
         }
     }
 }

@@ -265,6 +265,13 @@ fn files_are_read_when_the_program_starts() {
     assert!(wrong.contains(key) && wrong.contains("bad.ts\" is no MPEG-TS") && wrong.contains("ffmpeg"), "{wrong}");
     assert!(refused(&folder.join("none.ts")).contains("none.ts\" cannot be read: "));
     assert!(refused(&folder).contains("cannot be read: it is not a file"));
+    let shown = |path: &Path| {
+        fs::write(&config, format!("[playback]\nuser_limit_clip = '{}'\n", path.display())).expect("written");
+        load(Some(&config), [])
+    };
+    assert!(shown(&good).expect("reads").clips.contains_key(&url));
+    let wrong = shown(&bad).expect_err("refused").to_string();
+    assert!(wrong.contains("f.toml:2: key `playback.user_limit_clip`: ") && wrong.contains("is no MPEG-TS"), "{wrong}");
     let large = folder.join("large.ts");
     // A hole: it takes no room on the disk.
     fs::File::create(&large).and_then(|file| file.set_len((256 << 20) + 1)).expect("a hole");

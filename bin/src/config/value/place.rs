@@ -86,6 +86,27 @@ impl Kind<PathBuf> for File {
     }
 }
 
+/// The path of a directory, from the root on: it is looked through for as long as the program runs, wherever that was started.
+pub(in crate::config) struct Directory;
+
+impl Kind<PathBuf> for Directory {
+    fn read(&self, value: Value<'_>) -> Result<PathBuf, Wrong> {
+        let right = r#"write the whole path of a directory, such as "/srv/films""#;
+        let text = value.text(right)?;
+        if text.contains('\0') {
+            return Err(Wrong::new("holds a zero byte", right));
+        }
+        if !text.starts_with('/') {
+            return Err(Wrong::new(format!("{} does not begin with a /", quoted(text)), right));
+        }
+        Ok(PathBuf::from(text))
+    }
+
+    fn show(&self, value: &PathBuf) -> String {
+        File.show(value)
+    }
+}
+
 /// The URL of a source. What may be a secret in it is neither shown nor repeated in messages.
 pub(in crate::config) struct Source;
 
@@ -100,20 +121,6 @@ impl Kind<Origin> for Source {
     }
 
     fn show(&self, value: &Origin) -> String {
-        let starred = |url: &Url| {
-            let mut url = url.clone();
-            if !url.username().is_empty() || url.password().is_some() {
-                // A URL that has them can have others.
-                let _ = url.set_password(None).and_then(|()| url.set_username("***"));
-            }
-            if url.query().is_some() {
-                url.set_query(Some("***"));
-            }
-            url.set_fragment(None);
-            let path = shown_path(&url, "***");
-            url.set_path(&path);
-            String::from(url)
-        };
         quoted(&match value {
             Origin::Http(url) | Origin::Rtsp(url) | Origin::Srt(url) => starred(url),
             Origin::Ovt { target, generation, .. } => {
@@ -130,6 +137,22 @@ impl Kind<Origin> for Source {
             Origin::Test | Origin::Slot { .. } => value.label(),
         })
     }
+}
+
+/// A URL without what may be a secret.
+pub(super) fn starred(url: &Url) -> String {
+    let mut url = url.clone();
+    if !url.username().is_empty() || url.password().is_some() {
+        // A URL that has them can have others.
+        let _ = url.set_password(None).and_then(|()| url.set_username("***"));
+    }
+    if url.query().is_some() {
+        url.set_query(Some("***"));
+    }
+    url.set_fragment(None);
+    let path = shown_path(&url, "***");
+    url.set_path(&path);
+    String::from(url)
 }
 
 /// A STUN or TURN server (RFC 7064, RFC 7065).

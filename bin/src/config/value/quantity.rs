@@ -28,6 +28,24 @@ where
     }
 }
 
+/// Who gives way to whom: lower is stronger.
+pub(in crate::config) struct Priority;
+
+impl Kind<i8> for Priority {
+    fn read(&self, value: Value<'_>) -> Result<i8, Wrong> {
+        let right = "write a whole number from -128 to 127; lower is stronger";
+        let (digits, radix) = value.digits(right)?;
+        i64::from_str_radix(digits, radix)
+            .ok()
+            .and_then(|number| i8::try_from(number).ok())
+            .ok_or_else(|| Wrong::new(format!("`{}` is out of bounds", printable(digits)), right))
+    }
+
+    fn show(&self, value: &i8) -> String {
+        value.to_string()
+    }
+}
+
 /// A length of time within these bounds, such as "2s", "100ms" or "1m30s".
 pub(in crate::config) struct Span(pub(in crate::config) Duration, pub(in crate::config) Duration);
 

@@ -66,7 +66,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
 }
 
 fn name(settings: &Settings, channel: ChannelId) -> &str {
-    settings.core.channels.get(channel.0 as usize).map_or("", |own| own.name.as_str())
+    settings.core.channels.get(channel.0 as usize).map_or("of a provider", |own| own.name.as_str())
 }
 
 fn about<'n>(
@@ -77,8 +77,9 @@ fn about<'n>(
     what: impl FnOnce(&str) -> String,
 ) -> Told<'n> {
     let origins = settings.origins.get(channel.0 as usize);
-    let label =
-        origins.and_then(|origins| origins.get(index as usize)).map(|origin| origin.label()).unwrap_or_default();
+    let label = origins
+        .and_then(|origins| origins.get(index as usize))
+        .map_or_else(|| String::from("its provider"), |origin| origin.label());
     let told = Told::at(Place::Channel(name(settings, channel)), level, &what(&label));
     Told { source: Some(label), ..told }
 }

@@ -9,8 +9,7 @@ use crate::config::Settings;
 
 /// Puts a note of a provider into words.
 pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
-    let provider =
-        |id: ProviderId| settings.core.providers.get(id.0 as usize).map_or("", |provider| provider.name.as_str());
+    let provider = |id: ProviderId| settings.providers.get(id.0 as usize).map_or("", |provider| provider.name.as_str());
     let of = |id: ProviderId, level, what: String| Told::new(level, format!("provider \"{}\": {what}", provider(id)));
     match note {
         Note::AccountGraced { holder, provider } => {
@@ -35,7 +34,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             of(*provider, Level::INFO, what)
         }
         Note::CatalogFault { provider, why } => {
-            of(*provider, Level::WARN, format!("its catalogue could not be read, the last one is kept: {why}"))
+            of(*provider, Level::WARN, format!("cannot be read now, and what was read last is kept: {why}"))
         }
         _ => Told::new(Level::DEBUG, String::new()),
     }
@@ -44,8 +43,10 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
 /// The provider of an account, and which of its accounts that is, from 1.
 fn place(settings: &Settings, account: AccountId) -> (ProviderId, usize) {
     let mut before = 0;
-    for (index, provider) in settings.core.providers.iter().enumerate() {
-        let behind = before + provider.accounts.len();
+    for (index, provider) in settings.providers.iter().enumerate() {
+        let own = settings.accounts.iter().filter(|account| account.provider == provider.name).count();
+        // One without any has that of its URL.
+        let behind = before + own.max(1);
         if (account.0 as usize) < behind {
             return (ProviderId(index as u32), account.0 as usize - before + 1);
         }

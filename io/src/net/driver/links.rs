@@ -216,6 +216,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     /// The server wants to hear no more of a link.
     pub(super) fn close_link(&mut self, id: LinkId) {
         self.arm(id, Time::NEVER);
+        self.files.retain(|(own, _)| *own != id);
         let Some(place) = self.links.get_mut(id.index()) else { return };
         let Some((_, link)) = place.take_if(|(own, _)| *own == id) else { return };
         for id in link.sockets {

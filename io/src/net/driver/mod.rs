@@ -3,12 +3,15 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `links` | how is an origin reached? |
+//! | `files` | how is a file read that stands in for one? |
 //! | `ending` | how does a connection end, so that nobody loses its last bytes? |
 
 mod ending;
+mod files;
 mod links;
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,6 +26,7 @@ use super::serve::{Peer, Serve};
 use super::socket::Socket;
 use super::sys::{Event, SocketId, SocketKind, Sys};
 use super::tls::Trust;
+use crate::library::{FileEvent, FileFault, Scan};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::server::{Action, ConnId, LinkId, Server, Transmit};
 use links::Link;
@@ -115,6 +119,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     links: Vec<Option<(LinkId, Link)>>,
     /// Links of which another address is to be tried.
     attempts: Timers<LinkId>,
+    /// Files that are being read, a piece of each in a turn.
+    files: VecDeque<(LinkId, File)>,
     /// Sockets of links that may have more than the server wanted.
     withheld: Vec<SocketId>,
     /// Sockets with something to do now, each once.
@@ -190,6 +196,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             of_connection: Vec::new(),
             links: Vec::new(),
             attempts: Timers::default(),
+            files: VecDeque::new(),
             withheld: Vec::new(),
             queue: VecDeque::new(),
             lingering: VecDeque::new(),
@@ -244,6 +251,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             let Some(id) = self.queue.pop_front() else { break };
             self.serve(id);
         }
+        self.read_files();
         self.tick();
         self.resume();
         Ok(self.over())
@@ -272,7 +280,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     fn timeout(&mut self) -> Option<Duration> {
         let can_accept = self.paused.is_none() && self.listeners.iter().any(|listener| listener.ready);
         let drained = self.ending.is_some() && self.is_drained();
-        if !self.queue.is_empty() || self.media_waits || can_accept || drained {
+        if !self.queue.is_empty() || !self.files.is_empty() || self.media_waits || can_accept || drained {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
@@ -298,6 +306,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 }
             }
             Event::Resolved { link, addresses } => self.resolved(link, addresses),
+            Event::File { request, event } => {
+                self.server.file(self.now, request, event);
+                self.act();
+            }
+            Event::Scanned(scan) => {
+                self.server.scanned(self.now, scan);
+                self.act();
+            }
             Event::Terminate => self.drain(),
         }
     }
@@ -510,6 +526,20 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                     }
                 }
                 Action::CloseLink(link) => self.close_link(link),
+                Action::File(request, command) => {
+                    if let Err(error) = self.sys.file(request, command) {
+                        let fault = FileFault::Unreadable(error.to_string());
+                        self.server.file(self.now, request, FileEvent::Failed(fault));
+                    }
+                }
+                Action::Scan(libraries) => {
+                    let all = 0..libraries.len();
+                    if let Err(error) = self.sys.scan(libraries) {
+                        let failed = all.map(|library| (library, error.to_string())).collect();
+                        self.server.scanned(self.now, Scan { failed, ..Scan::default() });
+                    }
+                }
+                Action::ReadFile(link, path) => self.open_file(link, &path),
                 Action::Media(command) => self.media.command(command),
                 Action::Note(note) => (self.report)(Report::Note(note)),
             }

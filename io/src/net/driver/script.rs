@@ -5,9 +5,11 @@ use std::io::{self, ErrorKind, IoSlice};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
+use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
 
 use super::{Driver, Media, Peer, Serve, Sys};
+use crate::library::{FileEvent, Scan};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::net::driver::{Ended, Parts};
 use crate::net::fake::Fake;
@@ -131,6 +133,10 @@ impl Serve for Script {
     }
 
     fn media(&mut self, _: Time, _: MediaEvent) {}
+
+    fn file(&mut self, _: Time, _: RequestId, _: FileEvent) {}
+
+    fn scanned(&mut self, _: Time, _: Scan) {}
 
     fn tick(&mut self, _: Time) {}
 

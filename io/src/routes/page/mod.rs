@@ -146,7 +146,13 @@ mod tests {
             RefuseReason::UserLimit,
             RefuseReason::Suppressed,
             RefuseReason::AccountExpired,
+            RefuseReason::Kicked,
             RefuseReason::Busy,
+            RefuseReason::ProviderLimit,
+            RefuseReason::ProviderFailed,
+            RefuseReason::Superseded,
+            RefuseReason::Preempted,
+            RefuseReason::PlaybackOver,
             RefuseReason::NegotiationFailed,
             RefuseReason::NotFound,
         ];

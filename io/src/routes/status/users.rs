@@ -1,12 +1,14 @@
 //! Users and what they play, for the status.
 
-use holdfast_core::input::{PlaybackId, UserId};
+use std::collections::BTreeMap;
+
+use holdfast_core::input::{PlaybackId, RequestId, UserId};
 use holdfast_core::playback::{Place, Playback};
 use holdfast_core::time::Time;
 use serde::Serialize;
 
-use super::millis;
-use crate::server::Server;
+use super::{accounts, millis};
+use crate::server::{Relay, Server};
 
 /// One user: its places, and each of its playbacks.
 #[derive(Serialize)]
@@ -35,11 +37,32 @@ struct Watching {
     address: String,
     age_ms: u64,
     viewer: Option<String>,
+    /// Its requests for titles that are not over.
+    requests: Vec<Fetching>,
+}
+
+/// A request for a title, or a part of one.
+#[derive(Serialize)]
+struct Fetching {
+    id: u64,
+    /// `waiting`, `asking`, `streaming`, `stalled`.
+    state: &'static str,
+    /// The provider and which of its accounts, counted from 1, while it is connected there.
+    account: Option<String>,
+    /// How many of its bytes the client took.
+    bytes: u64,
+    age_ms: u64,
 }
 
 pub(in crate::routes) fn users(server: &Server, now: Time) -> Vec<User> {
     let edge = server.edge();
     let room = edge.playback();
+    let mut fetched = Fetched::new();
+    for (request, relay) in server.relays().iter() {
+        if let Some(playback) = relay.playback() {
+            fetched.entry(playback).or_default().push((request, relay));
+        }
+    }
     let user = |(index, limits): (usize, &holdfast_core::config::User)| {
         let id = UserId(index as u32);
         User {
@@ -51,22 +74,38 @@ pub(in crate::routes) fn users(server: &Server, now: Time) -> Vec<User> {
             normal: room.used(id, Place::Normal),
             soft: room.used(id, Place::Soft),
             grace: room.used(id, Place::Grace),
-            playbacks: room.of_user(id).map(|(id, playback)| watching(server, now, id, playback)).collect(),
+            playbacks: room.of_user(id).map(|own| watching(server, now, &fetched, own)).collect(),
         }
     };
     edge.config().users.iter().enumerate().map(user).collect()
 }
 
-fn watching(server: &Server, now: Time, id: PlaybackId, playback: &Playback) -> Watching {
+type Fetched<'s> = BTreeMap<PlaybackId, Vec<(RequestId, &'s Relay)>>;
+
+fn watching(server: &Server, now: Time, fetched: &Fetched<'_>, (id, playback): (PlaybackId, &Playback)) -> Watching {
     let item = playback.viewing.item;
     Watching {
         id: id.to_string(),
         stream: item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
         kind: item.kind(),
         state: playback.state.as_str(),
-        place: playback.place.map(Place::as_str),
+        place: playback.place().map(Place::as_str),
         address: playback.viewing.client.address.to_string(),
         age_ms: millis(now, playback.asked),
         viewer: playback.viewer.map(|viewer| viewer.to_string()),
+        requests: fetched
+            .get(&id)
+            .map(|own| own.iter().map(|own| fetching(server, now, own)).collect())
+            .unwrap_or_default(),
+    }
+}
+
+fn fetching(server: &Server, now: Time, (request, relay): &(RequestId, &Relay)) -> Fetching {
+    Fetching {
+        id: request.0,
+        state: relay.stage(),
+        account: relay.account().map(|account| accounts::label(server, account)),
+        bytes: relay.bytes(),
+        age_ms: millis(now, relay.since()),
     }
 }

@@ -71,6 +71,11 @@ impl Clip {
         Ok(Clip { data, clock })
     }
 
+    /// All of it.
+    pub(crate) fn data(&self) -> Bytes {
+        self.data.clone()
+    }
+
     /// How long one round takes: its clock, and one more step of it for what comes behind its last tick.
     fn length(&self) -> Duration {
         let (last, steps) = self.clock.last().map_or((0, 1), |(_, at)| (*at, self.clock.len() as u64 - 1));

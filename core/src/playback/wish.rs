@@ -1,0 +1,128 @@
+//! How the playback of a title comes to an account, and what when it does not (spec: playback §4, §5).
+
+use super::activation::{Claim, never_opened};
+use super::{Binding, Playbacks, State};
+use crate::account::{Acquired, Grace, Holder, Patience, Pin, Wish};
+use crate::config::Strategy;
+use crate::input::{Grant, PlaybackId, RefuseReason, TitleId, UserId, ViewerEnd, Viewing};
+use crate::publish::Context;
+use crate::time::Time;
+
+/// Where a playback looks for an account while its last connection is being closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Where that is, as long as it can be had there.
+    Same,
+    Any,
+}
+
+impl Playbacks {
+    /// Wishes for an account; whether there is one, or may be.
+    pub(super) fn wish(&mut self, cx: &mut Context<'_>, id: PlaybackId, place: usize, reach: Reach) -> bool {
+        let Some(playback) = self.playbacks.get(id) else { return true };
+        let Some(title) = &playback.title else { return true };
+        let Viewing { user, item, .. } = playback.viewing;
+        let traits = item.traits(&self.settings);
+        let piece = &title.waiting[place];
+        // Its own slot is about to be free: it goes nowhere else while it can have that.
+        let stays = reach == Reach::Same && playback.holds.closing.is_some() && piece.tried.is_empty();
+        let pin = match (piece.at.account, title.account, traits.account) {
+            (Some(account), ..) => Pin::Firm(account),
+            (None, Some(account), Binding::Firm) if title.bound || stays => Pin::Firm(account),
+            (None, Some(account), Binding::Loose) if stays => Pin::Firm(account),
+            (None, Some(account), Binding::Firm | Binding::Loose) => Pin::Loose(account),
+            _ => Pin::None,
+        };
+        let patience = self.patience(cx.now, user);
+        let wish = Wish {
+            holder: Holder::Playback(id),
+            providers: &piece.at.providers,
+            avoid: &piece.tried,
+            title: item.title().unwrap_or(TitleId(0)),
+            viewing: Some(playback.viewing),
+            strength: self.strength(user, playback.holds.place),
+            pin,
+            window: traits.window,
+            patience,
+        };
+        let acquired = cx.accounts.acquire(cx.now, cx.out, wish);
+        let Some(playback) = self.playbacks.get_mut(id) else { return true };
+        let Some(title) = &mut playback.title else { return true };
+        title.wished = Some(title.waiting[place].at.clone());
+        match acquired {
+            Acquired::Granted { grant, index } => playback.holds.claim = Claim::Granted(grant, index),
+            Acquired::Waiting => {
+                playback.holds.claim = Claim::Wished;
+                if playback.state == State::Prepared {
+                    let until = match patience {
+                        Patience::Until(until, _) | Patience::Meek(until) => until,
+                        Patience::None => cx.now,
+                    };
+                    self.transition(id, State::PendingProvider(until));
+                }
+            }
+            Acquired::Exhausted => {
+                title.wished = None;
+                return stays && self.wish(cx, id, place, Reach::Any);
+            }
+        }
+        true
+    }
+
+    /// How long somebody waits for an account: as long as the configured grace lasts; without one, only for what gives way or is
+    /// being closed anyway.
+    fn patience(&self, now: Time, user: UserId) -> Patience {
+        let grace = self.settings.strategies.iter().find_map(|strategy| match strategy {
+            Strategy::GraceHold => Some(Grace::Hold),
+            Strategy::GraceInstant => Some(Grace::Instant),
+            _ => None,
+        });
+        match grace.filter(|_| self.is_gracious(now, user)) {
+            Some(grace) => Patience::Until(now + self.settings.grace, grace),
+            None => Patience::Until(now, Grace::Hold),
+        }
+    }
+
+    /// A wish came true.
+    pub(super) fn granted(&mut self, cx: &mut Context<'_>, id: PlaybackId, grant: Grant, index: u32) {
+        match self.playbacks.get_mut(id).filter(|playback| playback.holds.claim == Claim::Wished) {
+            Some(playback) => {
+                playback.holds.claim = Claim::Granted(grant, index);
+                self.serve(cx, id);
+            }
+            None => {
+                self.stale += 1;
+                never_opened(cx, grant);
+            }
+        }
+    }
+
+    /// A wish did not come true in its time.
+    pub(super) fn in_vain(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
+        let Some(playback) = self.playbacks.get(id).filter(|own| own.holds.claim == Claim::Wished) else { return };
+        let user = playback.viewing.user;
+        self.cool_down(cx.now, user);
+        self.exhausted(cx, id);
+        self.serve(cx, id);
+    }
+
+    /// No account is to be had for those that could be fetched now. That never leads to somebody else's place.
+    pub(super) fn exhausted(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
+        let Some(playback) = self.playbacks.get_mut(id) else { return };
+        playback.holds.claim = Claim::None;
+        playback.last = ViewerEnd::Failed;
+        let placed = playback.holds.place.is_some();
+        if matches!(playback.state, State::PendingProvider(_)) {
+            self.transition(id, State::Prepared);
+        }
+        while let Some(title) = self.playbacks.get_mut(id).and_then(|playback| playback.title.as_mut())
+            && let Some(place) = title.next(placed)
+        {
+            title.wished = None;
+            // One that was asked for and failed is not refused for want of an account.
+            let failed = !title.waiting[place].tried.is_empty();
+            let reason = if failed { RefuseReason::ProviderFailed } else { RefuseReason::ProviderLimit };
+            self.answer(cx, id, place, reason);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Origins that are providers: no connection without an account (spec: playback §4).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Phase;
+use super::channel::{Attempt, Origin, Turn, Upstream};
+use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish};
+use crate::config;
+use crate::input::{AllocationId, Loss, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
+use crate::playback::Place;
+use crate::time::Time;
+
+/// By what right a connection is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// It needs none.
+    Free,
+    /// It waits for an account and was not made yet.
+    Waits,
+    /// With an account.
+    Granted(AllocationId, Confirmed),
+}
+
+/// Whether media came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Confirmed {
+    No,
+    Yes,
+}
+
+/// The origins of a title, and what became of them for want of accounts.
+#[derive(Debug)]
+pub(super) struct Origins {
+    pub title: TitleId,
+    /// The preferred one first.
+    pub providers: Vec<ProviderId>,
+    /// Those that the source beside would take, in the order of its wish.
+    candidates: Vec<usize>,
+    /// How strong the strongest of those is who want it, if that was said.
+    pub said: Option<Strength>,
+    /// What the account room knows of that.
+    told: Option<Strength>,
+    /// Whether an account was given up, and no media came since.
+    preempted: bool,
+    /// Whether an origin failed for another reason than want of an account, since media was last wanted.
+    failed: bool,
+}
+
+impl Origins {
+    pub fn new(title: TitleId, providers: &[ProviderId]) -> Self {
+        let (candidates, said, told) = (Vec::new(), None, None);
+        Origins { title, providers: providers.into(), candidates, said, told, preempted: false, failed: false }
+    }
+
+    /// Media flows.
+    pub fn succeeded(&mut self) {
+        (self.preempted, self.failed) = (false, false);
+    }
+
+    /// A source is over.
+    pub fn lost(&mut self, loss: Loss) {
+        match loss {
+            Loss::Preempted => self.preempted = true,
+            Loss::NoAccount => {}
+            _ => self.failed = true,
+        }
+    }
+}
+
+/// What graces sources have while they wait for an account.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Graces {
+    wait: Duration,
+    kind: Grace,
+    preemption_wait: Duration,
+}
+
+impl Graces {
+    pub fn new(settings: &config::Playback) -> Self {
+        let has = |strategy| settings.strategies.contains(&strategy);
+        let (hold, instant) = (has(config::Strategy::GraceHold), has(config::Strategy::GraceInstant));
+        Graces {
+            wait: if hold || instant { settings.grace } else { Duration::ZERO },
+            kind: if instant { Grace::Instant } else { Grace::Hold },
+            preemption_wait: settings.preemption_wait,
+        }
+    }
+}
+
+impl Turn<'_, '_> {
+    /// Looks for an account for the source beside, with any of the origins whose turn it is.
+    pub fn acquire(&mut self, source: SourceId) -> Attempt {
+        let (now, spacing) = (self.cx.now, self.channel.settings.no_input_timeout);
+        let (phase, index) = (self.channel.phase, self.channel.beside.map_or(0, |beside| beside.index));
+        let turns: Vec<usize> = match phase {
+            Phase::Live => Vec::from([index]),
+            _ => self.channel.round.candidates(now, spacing).collect(),
+        };
+        let strength = self.strength().unwrap_or(Strength::PROBE);
+        let kept = self.channel.kept;
+        let Some(origins) = &mut self.channel.origins else { return Attempt::Failed };
+        let provider = |index: &usize| origins.providers.get(*index).copied();
+        let providers: Vec<ProviderId> = turns.iter().filter_map(provider).collect();
+        let (title, holder) = (origins.title, Holder::Source(source));
+        origins.candidates = turns;
+        origins.told = Some(strength);
+        let held_by_kept = kept.filter(|_| phase != Phase::Live).filter(|kept| {
+            matches!(kept.access, Access::Granted(..))
+                && provider(&kept.index).is_some_and(|own| providers.contains(&own))
+        });
+        let wish = |patience| {
+            let (pin, window, viewing) = (Pin::None, Duration::ZERO, None);
+            Wish { holder, providers: &providers, avoid: &[], title, viewing, strength, pin, window, patience }
+        };
+        // A connection beside another one takes nobody's account.
+        let patience =
+            if kept.is_some() { Patience::None } else { Patience::Until(now + self.graces.wait, self.graces.kind) };
+        let mut acquired = self.cx.accounts.acquire(now, self.cx.out, wish(patience));
+        if acquired == Acquired::Exhausted
+            && let Some(kept) = held_by_kept
+        {
+            // What is silent makes room for what may not be.
+            self.channel.kept = None;
+            self.close(kept);
+            let until = now + self.graces.wait.max(self.graces.preemption_wait);
+            acquired = self.cx.accounts.acquire(now, self.cx.out, wish(Patience::Meek(until)));
+        }
+        match acquired {
+            Acquired::Granted { grant, index } => {
+                self.begin(self.candidate(index), Some(grant));
+                Attempt::Made
+            }
+            Acquired::Waiting => {
+                if let Some(beside) = &mut self.channel.beside {
+                    beside.access = Access::Waits;
+                }
+                Attempt::Made
+            }
+            Acquired::Exhausted => {
+                self.exhausted(source);
+                Attempt::Failed
+            }
+        }
+    }
+
+    /// The origin at this place of the wish.
+    fn candidate(&self, index: u32) -> usize {
+        let origins = self.channel.origins.as_ref();
+        origins.and_then(|origins| origins.candidates.get(index as usize).copied()).unwrap_or_default()
+    }
+
+    /// There is no account for the source beside.
+    fn exhausted(&mut self, source: SourceId) {
+        let candidates = self.channel.origins.as_mut().map(|origins| core::mem::take(&mut origins.candidates));
+        if self.channel.phase == Phase::Seeking {
+            for index in candidates.unwrap_or_default() {
+                self.channel.round.passed(index);
+            }
+        }
+        if let Some(beside) = &mut self.channel.beside {
+            beside.access = Access::Waits;
+        }
+        self.lose(source, Loss::NoAccount, Origin::Given);
+    }
+
+    /// The account room says something of one of the channel's sources.
+    pub fn told(&mut self, source: SourceId, told: Told) {
+        match told {
+            Told::Granted { grant, index, .. } => self.begin(self.candidate(index), Some(grant)),
+            Told::Exhausted { .. } => self.exhausted(source),
+            Told::GiveUp { why: Why::Idle, .. } if !self.is_wanted() => self.go_off(),
+            Told::GiveUp { .. } => self.lose(source, Loss::Preempted, Origin::Given),
+            // It may still begin to send, until somebody needs its account.
+            Told::Expired { .. } => {}
+        }
+    }
+
+    /// Whether a source waits for what was granted.
+    pub fn waits(&self, source: SourceId) -> bool {
+        self.channel.beside.is_some_and(|beside| beside.source == source && beside.access == Access::Waits)
+    }
+
+    /// All origins had their turn: where that came to nothing for want of accounts alone, nobody is left waiting for an origin.
+    pub fn lacks_accounts(&mut self) -> bool {
+        let Some(origins) = &mut self.channel.origins else { return false };
+        let watched = self.cx.feeds.viewers_of(self.channel.feed) > 0;
+        if self.channel.kept.is_some() || (watched && !origins.preempted) || (!watched && origins.failed) {
+            return false;
+        }
+        origins.succeeded();
+        self.cx.feeds.end_all(self.cx.now, self.channel.feed, ViewerEnd::Preempted, self.cx.out);
+        self.answer_held(RefuseReason::ProviderLimit);
+        self.go_off();
+        true
+    }
+
+    /// A source is over: its account is used until its connection is closed.
+    pub fn give_back(&mut self, upstream: &Upstream, loss: Loss) {
+        let (now, holder) = (self.cx.now, Holder::Source(upstream.source));
+        match upstream.access {
+            Access::Free => return,
+            Access::Granted(allocation, _) if loss != Loss::Ended => {
+                self.cx.accounts.failed(now, self.cx.out, allocation);
+            }
+            _ => {}
+        }
+        self.cx.accounts.end(now, self.cx.out, holder);
+    }
+
+    /// How strong the channel's claim on accounts is; `None` while nobody is there.
+    fn strength(&self) -> Option<Strength> {
+        let said = self.channel.origins.as_ref().and_then(|origins| origins.said);
+        // Who is not known as a user watches as one does of whom nothing is said.
+        self.is_wanted().then(|| said.unwrap_or(Strength { place: Place::Normal, priority: 0 }))
+    }
+
+    /// Says to the account room how strong the channel's claim is, where that has changed.
+    pub fn tell_strength(&mut self) {
+        let strength = self.strength();
+        let Some(origins) = self.channel.origins.as_mut().filter(|origins| origins.told != strength) else { return };
+        origins.told = strength;
+        for upstream in [self.channel.kept, self.channel.beside].into_iter().flatten() {
+            let holder = Holder::Source(upstream.source);
+            self.cx.accounts.set_strength(self.cx.now, self.cx.out, holder, strength);
+        }
+    }
+
+    /// When a channel of a title is gone, if nobody wants it.
+    pub fn gone_at(&self) -> Option<Time> {
+        self.channel.origins.as_ref()?;
+        let remembered = if self.channel.phase == Phase::Ended { self.channel.round.next } else { Time::ZERO };
+        self.off_at().map(|at| at.max(remembered))
+    }
+
+    /// Whether it is gone.
+    pub fn is_gone(&self) -> bool {
+        let over = matches!(self.channel.phase, Phase::Off | Phase::Ended);
+        over && self.gone_at().is_some_and(|at| at <= self.cx.now)
+    }
+}

@@ -1,0 +1,410 @@
+//! Titles of providers: films, episodes, live streams that come as HLS or DASH, and what was live some time ago.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/movie/{user}/{password}/{id}[.ext]`, `/series/…` | a film, an episode |
+//! | `/timeshift/{user}/{password}/{minutes}/{start}/{id}[.ts\|.m3u8]` | what was live |
+//! | `/hls/{sealed}` | what playlists of theirs name |
+//! | `/streaming/timeshift.php`, `/timeshift.php` | the same: `username`, `password`, `stream`, `start`, `duration` |
+
+use holdfast_core::input::{Ask, Failure, RefuseReason, UserId, ViewerEnd, Want};
+use holdfast_core::playback::Item;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use url::Url;
+
+use super::{local, login, not_allowed, not_found, refused};
+use crate::hls::sealed;
+use crate::http::field::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
+    RETRY_AFTER,
+};
+use crate::http::range::{Asked, Several, Span};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
+use crate::providers::{Kind, Part, Title};
+use crate::server::{Call, Errand, FetchedFrom, Size, Wanted, What};
+
+/// The longest recording that may be asked for, in minutes.
+const MINUTES: u32 = 24 * 60;
+
+/// A title as the last part of a path names it: `12`, `12.mkv`.
+pub(super) struct File {
+    id: u32,
+    /// What the client takes it for; empty if it does not say.
+    extension: String,
+}
+
+impl File {
+    /// Reads a file's name.
+    pub fn parse(file: &str) -> Option<File> {
+        let (id, extension) = file.split_once('.').unwrap_or((file, ""));
+        let plain = extension.len() <= 8 && extension.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        // One title, one address.
+        let number = id.parse().ok().filter(|number: &u32| number.to_string() == id && plain)?;
+        Some(File { id: number, extension: extension.to_ascii_lowercase() })
+    }
+
+    fn is_playlist(&self) -> bool {
+        self.extension == "m3u8"
+    }
+}
+
+/// `/movie/…` and `/series/…`
+pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, password): (&str, &str), file: &str) {
+    let Some(user) = enter(call, request, name, password) else { return };
+    let Some(file) = File::parse(file) else { return call.answer(not_found()) };
+    if local::play(call, request, user, (kind, file.id)) {
+        return;
+    }
+    let Some(title) = call.title(user, kind, file.id) else { return call.answer(not_found()) };
+    let id = title.title;
+    let (item, what) = match (title.extension.as_str(), kind) {
+        ("m3u8", _) => (Item::Hls(id), What::Playlist),
+        ("mpd", _) => (Item::Dash(id), What::Redirect),
+        (_, Kind::Episode) => (Item::Series(id), What::Media),
+        _ => (Item::Vod(id), What::Media),
+    };
+    let wanted = if title.extension == "ts" { Wanted::MpegTs } else { Wanted::Anything };
+    fetch(call, request, user, Order { item, part: Part::Whole, what, wanted });
+}
+
+/// A live stream of a provider that comes as HLS or DASH. Whether it is one; if not, it is not answered.
+pub(super) fn live(call: &mut Call<'_>, request: &Request, user: UserId, title: &Title, as_playlist: bool) -> bool {
+    let (item, what) = match title.extension.as_str() {
+        "mpd" => (Item::Dash(title.title), What::Redirect),
+        "m3u8" if as_playlist => (Item::Hls(title.title), What::Playlist),
+        // There is no stream of it; the list of its segments is beside where that would be.
+        "m3u8" => {
+            call.answer(beside(request));
+            return true;
+        }
+        _ => return false,
+    };
+    let part = if what == What::Playlist { Part::Playlist } else { Part::Whole };
+    fetch(call, request, user, Order { item, part, what, wanted: Wanted::Anything });
+    true
+}
+
+/// `/timeshift/{user}/{password}/{minutes}/{start}/{id}`
+pub(super) fn timeshift(
+    call: &mut Call<'_>,
+    request: &Request,
+    (name, password): (&str, &str),
+    (minutes, start): (&str, &str),
+    file: &str,
+) {
+    let Some(user) = enter(call, request, name, password) else { return };
+    let (Some(minutes), Some(start)) = (self::minutes(minutes), self::start(start)) else {
+        return call.answer(malformed_time());
+    };
+    let Some(file) = File::parse(file) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, Kind::Live, file.id) else { return call.answer(not_found()) };
+    let playlist = file.is_playlist();
+    let part = Part::Archive { start, minutes, playlist };
+    let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };
+    fetch(call, request, user, Order { item: Item::Catchup(title.title), part, what, wanted });
+}
+
+/// The same with everything in the query.
+pub(super) fn timeshift_query(call: &mut Call<'_>, request: &Request) {
+    let (name, password) = login::credentials(request).unwrap_or_default();
+    let value = |name| request.query_value(name).unwrap_or_default().into_owned();
+    let (minutes, start, stream) = (value("duration"), value("start"), value("stream"));
+    timeshift(call, request, (&name, &password), (&minutes, &start), &stream);
+}
+
+/// `/hls/{sealed}`: what a playlist of a provider's names.
+pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
+    if !matches!(request.method, Method::Get | Method::Head) {
+        return call.answer(other_method(request));
+    }
+    if !text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')) {
+        return call.answer(malformed_address());
+    }
+    let Ok(sealed) = call.opened(text) else { return call.answer(not_ours()) };
+    let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+        return call.answer(comes_from_here());
+    };
+    let (what, want) = match sealed.kind {
+        sealed::Kind::Playlist => (What::Playlist, Want::Setup),
+        sealed::Kind::Media => (What::Media, Want::Part),
+        sealed::Kind::Map => (What::Aside, Want::Part),
+        sealed::Kind::Key | sealed::Kind::Data => (What::Aside, Want::Setup),
+    };
+    if request.method == Method::Head {
+        let head = if what == What::Playlist { super::hls::playlist_head() } else { stream_head() };
+        return call.answer(head);
+    }
+    let Some(title) = sealed.item.title() else { return call.answer(not_ours()) };
+    // Players ask for `bytes=0-` of what they want whole.
+    let span = Asked::of(request).span(Several::Whole).filter(|span| what != What::Playlist && *span != Span::From(0));
+    let viewing = login::of(call, request, sealed.user, sealed.item);
+    let ask = Ask {
+        viewing,
+        want,
+        token: Some(sealed.token),
+        account: Some(sealed.account),
+        providers: call.server.providers().sources(title),
+    };
+    call.fetch(Errand {
+        ask,
+        from: FetchedFrom::Child(Box::new(sealed)),
+        what,
+        span,
+        if_range: if_range(request),
+        wanted: Wanted::Anything,
+        up: 1,
+        via,
+    });
+}
+
+/// Who that is; answers the request if it is nobody, or if nothing is fetched for it.
+fn enter(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> Option<UserId> {
+    match request.method {
+        _ if call.server.users().is_open() => call.answer(not_found()),
+        Method::Get | Method::Head => return login::user(call, request, name, password),
+        _ => call.answer(other_method(request)),
+    }
+    None
+}
+
+/// What is neither GET nor HEAD. Pages of other origins may ask for parts.
+fn other_method(request: &Request) -> Response {
+    if request.method != Method::Options {
+        return not_allowed("GET, HEAD, OPTIONS");
+    }
+    Response::new(Status::NO_CONTENT)
+        .header(ALLOW, FieldValue::from_static("GET, HEAD, OPTIONS"))
+        .header(ACCESS_CONTROL_ALLOW_METHODS, FieldValue::from_static("GET, HEAD, OPTIONS"))
+        .header(ACCESS_CONTROL_ALLOW_HEADERS, FieldValue::from_static("Range, If-Range"))
+}
+
+/// What a request is for.
+struct Order {
+    item: Item,
+    part: Part,
+    what: What,
+    wanted: Wanted,
+}
+
+fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
+    let Order { item, part, what, wanted } = order;
+    let Some(title) = item.title() else { return call.answer(not_found()) };
+    let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+        return call.answer(comes_from_here());
+    };
+    let head = request.method == Method::Head;
+    let known = call.size(title).cloned();
+    let what = match (what, part) {
+        (What::Media, Part::Whole) if head => match known {
+            Some(size) => return call.answer(looked_at(&size)),
+            None => What::Look,
+        },
+        // What it would be is known, and nobody is counted for looking.
+        (What::Media, _) if head => return call.answer(stream_head()),
+        (What::Playlist, _) if head => return call.answer(super::hls::playlist_head()),
+        (what, _) => what,
+    };
+    let asked = Asked::of(request);
+    if asked == Asked::Abuse {
+        return call.answer(unsatisfiable());
+    }
+    let (span, want) = match what {
+        What::Media => (asked.span(Several::Whole), asked.want(Several::Whole)),
+        What::Aside => (asked.span(Several::Whole), Want::Setup),
+        What::Playlist | What::Redirect => (None, Want::Setup),
+        What::Look => (None, Want::Look),
+    };
+    let if_range = if_range(request);
+    let viewing = login::of(call, request, user, item);
+    let providers = call.server.providers().sources(title);
+    let ask = Ask { viewing, want, token: None, account: None, providers };
+    call.fetch(Errand {
+        ask,
+        from: FetchedFrom::Title(part),
+        what,
+        span,
+        if_range,
+        wanted,
+        up: request.segments.len().saturating_sub(1),
+        via,
+    });
+}
+
+fn if_range(request: &Request) -> Option<FieldValue> {
+    request.headers.get(IF_RANGE.as_str()).and_then(|value| FieldValue::new(value).ok())
+}
+
+/// How long a recording is to be.
+fn minutes(text: &str) -> Option<u32> {
+    text.parse().ok().filter(|minutes| (1..=MINUTES).contains(minutes) && !text.starts_with('+'))
+}
+
+/// When a recording begins, in seconds since 1970: `2026-11-30:20-15` or `2026-11-30:20-15-00` in this server's time zone, which is
+/// UTC, or that number itself.
+fn start(text: &str) -> Option<u64> {
+    if text.len() >= 9 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().filter(|seconds: &u64| *seconds < 1 << 40);
+    }
+    let (date, time) = text.split_once([':', '_', ' ', 'T'])?;
+    let number = |text: &str| text.parse::<u16>().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let mut date = date.split('-').map(number);
+    let (year, month, day) = (date.next()??, date.next()??, date.next()??);
+    let mut time = time.split(['-', ':']).map(number);
+    let (hour, minute) = (time.next()??, time.next()??);
+    let second = match time.next() {
+        Some(second) => second?,
+        None => 0,
+    };
+    if date.next().is_some() || time.next().is_some() {
+        return None;
+    }
+    let small = |number: u16| i8::try_from(number).ok();
+    let civil = DateTime::new(
+        i16::try_from(year).ok()?,
+        small(month)?,
+        small(day)?,
+        small(hour)?,
+        small(minute)?,
+        small(second)?,
+        0,
+    );
+    let moment = civil.ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
+    u64::try_from(moment.as_second()).ok()
+}
+
+/// What a client gets whose response the core ends before it began.
+pub(crate) fn ended(reason: ViewerEnd) -> RefuseReason {
+    match reason {
+        ViewerEnd::Superseded => RefuseReason::Superseded,
+        ViewerEnd::Preempted => RefuseReason::Preempted,
+        ViewerEnd::Shutdown => RefuseReason::Draining,
+        ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
+        ViewerEnd::Kicked => RefuseReason::Kicked,
+        ViewerEnd::Failed => RefuseReason::ProviderFailed,
+        _ => RefuseReason::PlaybackOver,
+    }
+}
+
+/// No provider gave it. An error of the provider's is the client's as well, but for one about our credentials.
+pub(crate) fn failed(failure: Failure, why: &str) -> Response {
+    let status = match failure {
+        Failure::Status(401 | 403) => Status::BAD_GATEWAY,
+        Failure::Status(status) => Status::of_error(status).unwrap_or(Status::BAD_GATEWAY),
+        Failure::TimedOut => Status::GATEWAY_TIMEOUT,
+        Failure::Unreachable | Failure::Unusable => Status::BAD_GATEWAY,
+    };
+    let reason = RefuseReason::ProviderFailed.as_str();
+    let problem = Response::problem(status, reason, "The provider does not give it", why);
+    if status.code() >= 500 { problem.header(RETRY_AFTER, FieldValue::from(3)) } else { problem }
+}
+
+/// What is said of a title of which only that was to be known.
+pub(crate) fn looked_at(size: &Size) -> Response {
+    let response = Response::new(Status::OK).body(size.length.map_or(Body::Stream, Body::Sized));
+    size.fields.iter().fold(response, |response, (name, value)| response.header(*name, value.clone()))
+}
+
+/// What was asked for lies behind the end.
+pub(crate) fn unsatisfiable() -> Response {
+    let detail = "there is nothing in the range that was asked for";
+    Response::problem(Status::RANGE_NOT_SATISFIABLE, "range", "Range Not Satisfiable", detail)
+}
+
+/// The client is to ask there. Holds credentials of the provider's, which is how it is meant.
+pub(crate) fn elsewhere(url: &Url) -> Response {
+    match FieldValue::new(url.as_str()) {
+        Ok(location) => Response::new(Status::FOUND)
+            .header(LOCATION, location)
+            .header(CACHE_CONTROL, FieldValue::from_static("no-store")),
+        Err(_) => refused(RefuseReason::ProviderFailed, None),
+    }
+}
+
+/// The playlist of what was asked for as a stream.
+fn beside(request: &Request) -> Response {
+    let file = request.path.rsplit('/').next().unwrap_or_default();
+    let id = file.split('.').next().unwrap_or_default();
+    match FieldValue::new(format!("{id}.m3u8")) {
+        Ok(location) => Response::new(Status::FOUND).header(LOCATION, location),
+        Err(_) => not_found(),
+    }
+}
+
+fn stream_head() -> Response {
+    Response::new(Status::OK)
+        .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
+        .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
+        .body(Body::Stream)
+}
+
+fn malformed_address() -> Response {
+    let detail = "what follows /hls/ is letters, digits, dashes and underscores, as a playlist of this server has it";
+    Response::problem(Status::BAD_REQUEST, "malformed-address", "Bad Request", detail)
+}
+
+fn not_ours() -> Response {
+    Response::problem(Status::FORBIDDEN, "not-ours", "Forbidden", &sealed::NotOurs.to_string())
+}
+
+fn malformed_time() -> Response {
+    let detail =
+        "a recording is named by its length in minutes, 1 to 1440, and its beginning: /60/2026-11-30:20-15/, in UTC";
+    Response::problem(Status::BAD_REQUEST, "malformed-time", "Bad Request", detail)
+}
+
+fn comes_from_here() -> Response {
+    let detail = "this title is fetched from here in a circle: the provider's addresses lead back to this server";
+    Response::problem(Status::LOOP_DETECTED, "loop", "Loop Detected", detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_beginning_of_a_recording_is_a_moment_in_utc_or_nothing() {
+        for (text, seconds) in [
+            ("2026-11-30:20-15", 1_796_069_700),
+            ("2026-11-30:20-15-30", 1_796_069_730),
+            ("2026-11-30_20-15", 1_796_069_700),
+            ("2026-11-30 20:15:00", 1_796_069_700),
+            ("1796069700", 1_796_069_700),
+            ("2024-02-29:00-00", 1_709_164_800),
+        ] {
+            assert_eq!(start(text), Some(seconds), "{text}");
+        }
+        for text in [
+            "",
+            "2026-11-30",
+            "2026-02-29:00-00",
+            "2026-13-01:00-00",
+            "2026-11-30:24-00",
+            "2026-11-30:20-60",
+            "x",
+            "-1",
+            "2026-11-30:20-15-00-00",
+            "2026-11-30-1:20-15",
+            "+2026-11-30:20-15",
+            "1969-12-31:00-00",
+            "12345678",
+            "99999999999999999999",
+            "2026-11-30:20",
+            "70000-01-01:00-00",
+        ] {
+            assert_eq!(start(text), None, "{text}");
+        }
+        assert_eq!(minutes("90"), Some(90));
+        assert!(["0", "1441", "", "-1", "+5", "9999999999", "1.5"].iter().all(|text| minutes(text).is_none()));
+    }
+
+    #[test]
+    fn a_title_has_one_address() {
+        let parsed = |text| File::parse(text).map(|file| (file.id, file.extension));
+        assert_eq!(parsed("12"), Some((12, String::new())));
+        assert_eq!(parsed("12.MKV"), Some((12, "mkv".into())));
+        for wrong in ["", "012", "+1.mp4", "1.mp4.exe", "a.mp4", "1.toolongone", "4294967296", "1.m/p"] {
+            assert!(parsed(wrong).is_none(), "{wrong}");
+        }
+    }
+}

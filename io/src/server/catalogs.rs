@@ -1,0 +1,363 @@
+//! Catalogues and guides of providers, read in the background: piece by piece as their bytes come, beside what there is already,
+//! which is kept until the new one is whole.
+
+mod inquiry;
+mod read;
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use holdfast_core::id::Table;
+use holdfast_core::input::{Note, ProviderId};
+use holdfast_core::time::{Time, Timers};
+use url::Url;
+
+use super::link::{LinkId, Owner, Target};
+use super::{Action, Server};
+use crate::http::FieldValue;
+use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
+use crate::http::field;
+use crate::providers::{self, Location, ProviderSettings};
+pub(crate) use inquiry::Inquired;
+use inquiry::Inquiry;
+pub(super) use inquiry::InquiryId;
+use read::{Job, Next};
+
+/// How long a provider may send nothing.
+const SILENCE: Duration = Duration::from_secs(30);
+/// How long it may take for each of its answers.
+const WHOLE: Duration = Duration::from_secs(600);
+/// The pause after a reading that failed, which doubles each time.
+const RETRY: Duration = Duration::from_secs(10);
+/// The longest of these pauses, if catalogues are not read more often than that anyway.
+const RETRY_MOST: Duration = Duration::from_secs(900);
+
+/// The readings of all providers.
+pub(super) struct Catalogs {
+    all: Vec<Task>,
+    timers: Timers<ProviderId>,
+    inquiries: Table<inquiry::InquiryKind, Inquiry>,
+    /// What was asked lately, and when it is forgotten.
+    answers: BTreeMap<holdfast_core::input::TitleId, (Time, std::sync::Arc<Inquired>)>,
+    inquiry_timers: Timers<InquiryId>,
+}
+
+/// What is done for one provider.
+struct Task {
+    /// Under way.
+    job: Option<Box<Job>>,
+    connection: Option<Connection>,
+    armed: Time,
+    failures: u32,
+    /// When the catalogue that there is was read.
+    read: Option<Time>,
+    /// Why the last reading failed, if it did.
+    fault: Option<String>,
+    /// When the present answer has to be whole.
+    until: Time,
+}
+
+/// How the bytes come.
+enum Connection {
+    Http { link: LinkId, get: Box<Get>, exchange: Box<Exchange>, redirects: usize, read: u64 },
+    File { link: LinkId, read: u64 },
+}
+
+impl Connection {
+    fn link(&self) -> LinkId {
+        match self {
+            Connection::Http { link, .. } | Connection::File { link, .. } => *link,
+        }
+    }
+}
+
+impl Catalogs {
+    pub fn new(settings: &[ProviderSettings]) -> Self {
+        let mut timers = Timers::default();
+        let all = (0..settings.len())
+            .map(|place| {
+                let mut armed = Time::NEVER;
+                timers.set(ProviderId(place as u32), &mut armed, Time::ZERO);
+                Task { job: None, connection: None, armed, failures: 0, read: None, fault: None, until: Time::NEVER }
+            })
+            .collect();
+        let (inquiries, answers, inquiry_timers) = (Table::default(), BTreeMap::new(), Timers::default());
+        Catalogs { all, timers, inquiries, answers, inquiry_timers }
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        [self.timers.deadline(), self.inquiry_timers.deadline()].into_iter().flatten().min()
+    }
+
+    pub fn output(&self, provider: ProviderId) -> Option<&[u8]> {
+        match self.all.get(provider.0 as usize)?.connection.as_ref()? {
+            Connection::Http { exchange, .. } => Some(exchange.output()),
+            Connection::File { .. } => None,
+        }
+    }
+
+    pub fn wrote(&mut self, provider: ProviderId, count: usize) {
+        if let Some(Connection::Http { exchange, .. }) = self.task(provider).and_then(|task| task.connection.as_mut()) {
+            exchange.wrote(count);
+        }
+    }
+
+    fn task(&mut self, provider: ProviderId) -> Option<&mut Task> {
+        self.all.get_mut(provider.0 as usize)
+    }
+
+    fn arm(&mut self, provider: ProviderId, at: Time) {
+        if let Some(task) = self.all.get_mut(provider.0 as usize) {
+            self.timers.set(provider, &mut task.armed, at);
+        }
+    }
+}
+
+impl Server {
+    /// When the catalogue that there is of a provider was read, and why the last reading failed, if it did.
+    pub(crate) fn catalog_state(&self, provider: ProviderId) -> (Option<Time>, Option<&str>) {
+        let task = self.catalogs.all.get(provider.0 as usize);
+        task.map_or((None, None), |task| (task.read, task.fault.as_deref()))
+    }
+
+    /// What is due of all providers.
+    pub(super) fn refresh(&mut self, now: Time) {
+        while let Some(provider) = self.catalogs.timers.expired(now) {
+            let Some(task) = self.catalogs.task(provider) else { continue };
+            task.armed = Time::NEVER;
+            if task.job.is_some() {
+                self.catalog_failed(
+                    now,
+                    provider,
+                    String::from("the provider takes too long, or sends nothing any more"),
+                );
+            } else if !self.draining {
+                self.begin_reading(now, provider);
+            }
+        }
+        self.inquiries_overdue(now);
+    }
+
+    fn begin_reading(&mut self, now: Time, provider: ProviderId) {
+        let Some(own) = self.providers.get(provider) else { return };
+        let (job, next) = Job::new(&own.settings);
+        if let Some(task) = self.catalogs.task(provider) {
+            task.job = Some(Box::new(job));
+        }
+        self.read_next(now, provider, next);
+    }
+
+    /// Goes on with what is read next of a provider.
+    fn read_next(&mut self, now: Time, provider: ProviderId, next: Next) {
+        match next {
+            Next::Read(Location::Http(url)) => match self.catalog_get(provider, url) {
+                Ok(get) => self.catalog_connect(now, provider, get, 0),
+                Err(why) => self.catalog_failed(now, provider, why),
+            },
+            Next::Read(Location::File(path)) => {
+                let link = self.links.insert(Owner::Catalog(provider));
+                self.actions.push_back(Action::ReadFile(link, path));
+                self.catalog_opened(now, provider, Connection::File { link, read: 0 });
+            }
+            Next::Done => {
+                let Some(task) = self.catalogs.task(provider) else { return };
+                (task.job, task.failures, task.fault) = (None, 0, None);
+                let refresh = self.providers.get(provider).map_or(WHOLE, |own| own.settings.refresh);
+                self.catalogs.arm(provider, now + refresh);
+            }
+            Next::Failed(why) => self.catalog_failed(now, provider, why),
+        }
+    }
+
+    fn catalog_get(&self, provider: ProviderId, url: Url) -> Result<Get, String> {
+        let get = Get::new(url).map_err(|fault| fault.to_string())?;
+        // Guides are taken apart here as they come, with or without it.
+        let get = get.header(field::ACCEPT_ENCODING, FieldValue::from_static("gzip, identity;q=0.5"));
+        let agent = self.providers.get(provider).map(|own| own.settings.user_agent.clone()).unwrap_or_default();
+        Ok(match FieldValue::new(agent) {
+            Ok(agent) if !agent.as_str().is_empty() => get.header(field::USER_AGENT, agent),
+            _ => get,
+        })
+    }
+
+    fn catalog_connect(&mut self, now: Time, provider: ProviderId, get: Get, redirects: usize) {
+        let link = self.connect(Owner::Catalog(provider), Target::of(&get));
+        let (exchange, get) = (Box::new(Exchange::new(&get)), Box::new(get));
+        self.catalog_opened(now, provider, Connection::Http { link, get, exchange, redirects, read: 0 });
+    }
+
+    fn catalog_opened(&mut self, now: Time, provider: ProviderId, connection: Connection) {
+        if let Some(task) = self.catalogs.task(provider) {
+            task.connection = Some(connection);
+            task.until = now + WHOLE;
+        }
+        self.catalogs.arm(provider, now + SILENCE);
+    }
+
+    /// Whether what is read of a provider may come from there. Where it is was said by the operator; where that leads, and where
+    /// its list says that its guide is, by others.
+    pub(super) fn catalog_may_lead_to(&self, provider: ProviderId, address: IpAddr) -> bool {
+        let Some(task) = self.catalogs.all.get(provider.0 as usize) else { return false };
+        let followed = matches!(task.connection, Some(Connection::Http { redirects: 1.., .. }));
+        let said = task.job.as_ref().is_some_and(|job| job.is_said_by_provider());
+        !(followed || said) || self.providers.may_lead_to(provider, address)
+    }
+
+    pub(super) fn catalog_received(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
+        let Some(task) = self.catalogs.task(provider) else { return };
+        let until = task.until;
+        match &mut task.connection {
+            Some(Connection::Http { exchange, .. }) => {
+                exchange.receive(data);
+                self.catalog_exchange(now, provider);
+            }
+            Some(Connection::File { .. }) => self.catalog_read(now, provider, data),
+            None => return,
+        }
+        if self.catalogs.task(provider).is_some_and(|task| task.connection.is_some()) {
+            self.catalogs.arm(provider, (now + SILENCE).min(until));
+        }
+    }
+
+    pub(super) fn catalog_eof(&mut self, now: Time, provider: ProviderId) {
+        match self.catalogs.task(provider).and_then(|task| task.connection.as_mut()) {
+            Some(Connection::Http { exchange, .. }) => {
+                exchange.eof();
+                self.catalog_exchange(now, provider);
+            }
+            Some(Connection::File { .. }) => self.catalog_whole(now, provider),
+            None => {}
+        }
+    }
+
+    fn catalog_exchange(&mut self, now: Time, provider: ProviderId) {
+        loop {
+            let task = self.catalogs.task(provider);
+            let Some(Connection::Http { exchange, .. }) = task.and_then(|task| task.connection.as_mut()) else {
+                return;
+            };
+            match exchange.poll() {
+                None => return,
+                Some(Event::Head(head)) => self.catalog_answered(now, provider, &head),
+                Some(Event::Body(data)) => self.catalog_read(now, provider, &data),
+                Some(Event::End) => self.catalog_whole(now, provider),
+                Some(Event::Fault(fault)) => self.catalog_failed(now, provider, fault.to_string()),
+            }
+        }
+    }
+
+    fn catalog_answered(&mut self, now: Time, provider: ProviderId, head: &ResponseHead) {
+        let task = self.catalogs.task(provider);
+        let Some(Connection::Http { get, redirects, link, .. }) = task.and_then(|task| task.connection.as_ref()) else {
+            return;
+        };
+        let (link, redirects) = (*link, *redirects);
+        match (head.status, (**get).clone().follow(head)) {
+            (200, _) => {}
+            (300..=399, Ok(Some(get))) if redirects < REDIRECTS => {
+                let own = self.providers.get(provider).is_some_and(|own| own.settings.allow_private);
+                if !own && providers::names_private(get.url()) {
+                    let why = String::from("it redirects to a private address, which `allow_private` would allow");
+                    return self.catalog_failed(now, provider, why);
+                }
+                self.drop_link(link);
+                self.catalog_connect(now, provider, get, redirects + 1);
+            }
+            (300..=399, Ok(Some(_))) => {
+                self.catalog_failed(now, provider, format!("it redirects more than {REDIRECTS} times"));
+            }
+            (_, Err(fault)) => self.catalog_failed(now, provider, fault.to_string()),
+            (401 | 403, _) => {
+                let why = format!("it answers {}: name and password may be wrong, see [[account]]", head.status);
+                self.catalog_failed(now, provider, why);
+            }
+            (status, _) => self.catalog_failed(now, provider, format!("it answers {status}")),
+        }
+    }
+
+    /// The next bytes of what is read.
+    fn catalog_read(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
+        let Server { catalogs, providers, catalog, .. } = self;
+        let (Some(task), Some(own)) = (catalogs.all.get_mut(provider.0 as usize), providers.get(provider)) else {
+            return;
+        };
+        let (Some(job), Some(connection)) = (&mut task.job, &mut task.connection) else { return };
+        let (Connection::Http { read, .. } | Connection::File { read, .. }) = connection;
+        *read += data.len() as u64;
+        let pushed = if *read > own.settings.bytes {
+            Err(String::from("it is larger than `bytes` of the provider allows"))
+        } else {
+            job.push(data, &own.settings, &|kind, key| taken(providers, catalog, provider, kind, key))
+        };
+        if let Err(why) = pushed {
+            self.catalog_failed(now, provider, why);
+        }
+    }
+
+    /// What is read is there to its end.
+    fn catalog_whole(&mut self, now: Time, provider: ProviderId) {
+        let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+        let Server { catalogs, providers, catalog, .. } = self;
+        let Some(task) = catalogs.all.get_mut(provider.0 as usize) else { return };
+        let link = task.connection.take().map(|connection| connection.link());
+        let (Some(job), Some(own)) = (&mut task.job, providers.get(provider)) else { return };
+        let taken = |kind, key| taken(providers, catalog, provider, kind, key);
+        let (got, next) = job.finish(own, seconds, &taken);
+        link.into_iter().for_each(|link| self.drop_link(link));
+        match got {
+            read::Got::Nothing => {}
+            read::Got::Catalogue(catalogue) => {
+                let [live, films, _, series] = catalogue.counts;
+                let note = Note::CatalogRead { provider, live, films, series, skipped: catalogue.skipped };
+                self.actions.push_back(Action::Note(note));
+                if let Some(own) = self.providers.get_mut(provider) {
+                    own.catalogue = catalogue;
+                }
+                if let Some(task) = self.catalogs.task(provider) {
+                    task.read = Some(now);
+                }
+            }
+            read::Got::Guide(programmes) => {
+                if let Some(own) = self.providers.get_mut(provider) {
+                    own.programmes = programmes;
+                }
+            }
+        }
+        self.read_next(now, provider, next);
+    }
+
+    /// What is read of a provider cannot be had at present: what there is, is kept.
+    pub(super) fn catalog_failed(&mut self, now: Time, provider: ProviderId, why: String) {
+        let Some(task) = self.catalogs.task(provider) else { return };
+        let (job, connection) = (task.job.take(), task.connection.take());
+        task.failures = task.failures.saturating_add(1);
+        let pause = RETRY.saturating_mul(1 << task.failures.min(10) >> 1);
+        let refresh = self.providers.get(provider).map_or(WHOLE, |own| own.settings.refresh);
+        // A guide that is missing does not make the catalogue worth to be asked for again and again.
+        let pause =
+            if job.as_ref().is_some_and(|job| job.is_guide()) { refresh } else { pause.min(RETRY_MOST).min(refresh) };
+        self.catalogs.arm(provider, now + pause);
+        connection.into_iter().for_each(|connection| self.drop_link(connection.link()));
+        let what = job.map_or("catalogue", |job| job.what());
+        let why = format!("the {what}: {why}");
+        if let Some(task) = self.catalogs.task(provider) {
+            task.fault = Some(why.clone());
+        }
+        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why }));
+    }
+}
+
+/// Whether an id that clients know belongs to something else: in another provider's catalogue, or to a channel of our own.
+fn taken(
+    providers: &providers::Providers,
+    catalog: &crate::catalog::Catalog,
+    provider: ProviderId,
+    kind: providers::Kind,
+    key: u64,
+) -> bool {
+    let id = providers::store::id_of(key);
+    let others = providers.iter().filter(|(own, _)| *own != provider);
+    kind == providers::Kind::Live && catalog.get(id).is_some()
+        || others.into_iter().any(|(_, own)| own.catalogue.by_id(kind, id).is_some_and(|own| own != key))
+}

@@ -1,0 +1,189 @@
+//! One reading of a provider: its catalogue, in one answer or several, then its guide.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::providers::guide::{self, Programmes};
+use crate::providers::store::{Catalogue, Context};
+use crate::providers::xtream::{self, Step};
+use crate::providers::{Dialect, Guide, Kind, Location, Provider, ProviderSettings, m3u};
+
+/// What is being read.
+pub(super) struct Job {
+    stage: Stage,
+    catalogue: Catalogue,
+    /// Whether where it is was said by the provider and not by the operator.
+    said_by_provider: bool,
+}
+
+enum Stage {
+    List(m3u::Reader),
+    Panel(usize, xtream::Reader),
+    Guide(Option<Box<guide::Reader>>),
+}
+
+/// What has become whole.
+pub(super) enum Got {
+    Nothing,
+    Catalogue(Arc<Catalogue>),
+    Guide(Arc<Programmes>),
+}
+
+/// What comes next.
+pub(super) enum Next {
+    Read(Location),
+    Done,
+    Failed(String),
+}
+
+impl Job {
+    pub fn new(settings: &ProviderSettings) -> (Job, Next) {
+        let is_panel = settings.dialect.at(&settings.location) == Dialect::Xtream;
+        let mut catalogue = Catalogue::default();
+        catalogue.is_panel = is_panel;
+        let (stage, next) = if is_panel {
+            (Stage::Panel(0, xtream::Reader::default()), question(settings, Step::ALL[0].action(), None))
+        } else {
+            (Stage::List(m3u::Reader::default()), Next::Read(settings.location.clone()))
+        };
+        (Job { stage, catalogue, said_by_provider: false }, next)
+    }
+
+    pub fn is_guide(&self) -> bool {
+        matches!(self.stage, Stage::Guide(_))
+    }
+
+    pub fn is_said_by_provider(&self) -> bool {
+        self.said_by_provider
+    }
+
+    /// The word for what is being read.
+    pub fn what(&self) -> &'static str {
+        if self.is_guide() { "guide" } else { "catalogue" }
+    }
+
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn push(
+        &mut self,
+        data: &[u8],
+        settings: &ProviderSettings,
+        taken: &dyn Fn(Kind, u64) -> bool,
+    ) -> Result<(), String> {
+        let cx = Context { taken, groups: &settings.groups, entries: settings.entries };
+        match &mut self.stage {
+            Stage::List(reader) => {
+                reader.push(data, &mut self.catalogue, &cx);
+                reader.wrong.map_or(Ok(()), |wrong| Err(no_list(wrong)))
+            }
+            Stage::Panel(step, reader) => {
+                reader.push(Step::ALL[*step], data, &mut self.catalogue, &cx);
+                Ok(())
+            }
+            Stage::Guide(Some(reader)) => reader.push(data).map_err(str::to_owned),
+            Stage::Guide(None) => Ok(()),
+        }
+    }
+
+    /// There is no more of it.
+    pub fn finish(&mut self, own: &Provider, now: u64, taken: &dyn Fn(Kind, u64) -> bool) -> (Got, Next) {
+        let settings = &own.settings;
+        let cx = Context { taken, groups: &settings.groups, entries: settings.entries };
+        let full = match &mut self.stage {
+            Stage::List(reader) => {
+                reader.finish(&mut self.catalogue, &cx);
+                if let Some(wrong) = reader.wrong {
+                    return (Got::Nothing, Next::Failed(no_list(wrong)));
+                }
+                reader.full
+            }
+            Stage::Panel(step, reader) => {
+                if let Err(why) = reader.finish(Step::ALL[*step], now, &mut self.catalogue) {
+                    return (Got::Nothing, Next::Failed(why));
+                }
+                *step += 1;
+                if let Some(next) = Step::ALL.get(*step) {
+                    return (Got::Nothing, question(settings, next.action(), None));
+                }
+                reader.full
+            }
+            Stage::Guide(reader) => {
+                return match reader.take().map(|reader| reader.finish()) {
+                    Some(Ok(programmes)) => (Got::Guide(Arc::new(programmes)), Next::Done),
+                    Some(Err(why)) => (Got::Nothing, Next::Failed(why.to_owned())),
+                    None => (Got::Nothing, Next::Done),
+                };
+            }
+        };
+        if self.catalogue.len() == 0 {
+            return (Got::Nothing, Next::Failed(String::from("there is nothing in it that can be played")));
+        }
+        if full {
+            // What is beyond is left out; that it is, shows in the count.
+            self.catalogue.skipped += 1;
+        }
+        let catalogue = Arc::new(std::mem::take(&mut self.catalogue));
+        let next = self.guide(settings, &catalogue, now);
+        (Got::Catalogue(catalogue), next)
+    }
+
+    fn guide(&mut self, settings: &ProviderSettings, catalogue: &Catalogue, now: u64) -> Next {
+        let wanted: HashSet<Box<str>> = (0..catalogue.len())
+            .filter(|place| catalogue.kind(*place) == Kind::Live)
+            .map(|place| catalogue.get(place).guide)
+            .filter(|guide| !guide.is_empty())
+            .map(Box::from)
+            .collect();
+        if wanted.is_empty() {
+            return Next::Done;
+        }
+        let next = match &settings.guide {
+            Guide::None => return Next::Done,
+            Guide::At(location) => Next::Read(location.clone()),
+            Guide::Auto if catalogue.is_panel => question(settings, None, Some("xmltv.php")),
+            Guide::Auto => {
+                self.said_by_provider = true;
+                match catalogue.guide.as_deref().and_then(|url| Url::parse(url).ok()) {
+                    Some(url) if matches!(url.scheme(), "http" | "https") => {
+                        if !settings.allow_private && crate::providers::names_private(&url) {
+                            return Next::Done;
+                        }
+                        Next::Read(Location::Http(url))
+                    }
+                    _ => return Next::Done,
+                }
+            }
+        };
+        self.stage = Stage::Guide(Some(Box::new(guide::Reader::new(wanted, now, settings.bytes))));
+        next
+    }
+}
+
+fn no_list(what: &str) -> String {
+    format!("what is there is {what} and no list (M3U)")
+}
+
+/// What a panel is asked.
+fn question(settings: &ProviderSettings, action: Option<&str>, file: Option<&str>) -> Next {
+    let url = panel_url(settings, file.unwrap_or("player_api.php"), &[("action", action.unwrap_or_default())]);
+    url.map_or_else(
+        || Next::Failed(String::from("there is no account to log in with")),
+        |url| Next::Read(Location::Http(url)),
+    )
+}
+
+/// An address of a panel's, with the credentials of the first account that has any.
+pub(super) fn panel_url(settings: &ProviderSettings, file: &str, query: &[(&str, &str)]) -> Option<Url> {
+    let base = crate::providers::panel_base(&settings.location)?;
+    let own = settings.accounts.iter().flatten().next()?;
+    let mut url = Url::parse(&format!("{base}/{file}")).ok()?;
+    url.query_pairs_mut()
+        .append_pair("username", &own.username)
+        .append_pair("password", &own.password)
+        .extend_pairs(query.iter().filter(|(_, value)| !value.is_empty()));
+    Some(url)
+}

@@ -1,0 +1,365 @@
+//! How a provider is asked for a title, and what it says.
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+use holdfast_core::input::{AllocationId, Failure, Input, RequestId, ViewerEnd};
+use holdfast_core::time::Time;
+
+use super::answer::{self, Asked, Verdict};
+use super::{ANSWER, DOCUMENT, End, From, Granted, Relay, Stage, Stream, Upstream, What};
+use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
+use crate::http::field::{self, CONTENT_RANGE};
+use crate::http::{FieldValue, Response, Via};
+use crate::providers::{self, Address};
+use crate::routes;
+use crate::server::link::{Owner, Target};
+use crate::server::{Action, LinkId, Server};
+
+/// Why somebody who is asked for a title is not asked.
+const PRIVATE: &str = "the provider leads to a private address, which `allow_private` would allow";
+
+impl Server {
+    /// The core says from where something is fetched.
+    pub(super) fn granted(&mut self, now: Time, request: RequestId, allocation: AllocationId, granted: Granted) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else {
+            // Its client went away meanwhile.
+            self.inbox.push_back(Input::Closed { allocation });
+            return self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Left });
+        };
+        relay.granted = Some(granted);
+        relay.closed = Some(allocation);
+        let Some(address) = self.address(request) else {
+            return self.relay_failed(
+                request,
+                Failure::Unusable,
+                String::from("the catalogue does not have it any more"),
+            );
+        };
+        let what = self.relays.relays.get(&request).map(|relay| relay.errand.what);
+        if what == Some(What::Redirect) {
+            self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
+            self.end_relay(request);
+            return self.answer_request(now, request, routes::title::elsewhere(&address.url));
+        }
+        match self.asking(request, address) {
+            Ok(get) if self.may_ask(request, &get) => {
+                self.relays.allocations.insert(allocation, request);
+                self.relays.counts.opens += 1;
+                let link = self.connect_relay(request, &get);
+                let exchange = Exchange::new(&get);
+                let upstream = Upstream { link, allocation, get, exchange, redirects: 0 };
+                if let Some(relay) = self.relays.relays.get_mut(&request) {
+                    (relay.upstream, relay.closed) = (Some(upstream), None);
+                    self.relays.set_stage(request, Stage::Asking { until: now + ANSWER });
+                    self.relays.rearm(request);
+                }
+            }
+            refused => {
+                self.relay_failed(request, Failure::Unusable, refused.err().unwrap_or_else(|| String::from(PRIVATE)));
+            }
+        }
+    }
+
+    /// Where, and with which fields, it is fetched.
+    fn address(&self, request: RequestId) -> Option<Address> {
+        let relay = self.relays.relays.get(&request)?;
+        let Granted { index, account, .. } = relay.granted?;
+        let title = relay.errand.ask.viewing.item.title()?;
+        match &relay.errand.from {
+            From::Title(part) => self.providers.address(title, index, account, *part),
+            From::Child(sealed) => {
+                let Address { fields, .. } =
+                    self.providers.address(title, index, account, providers::Part::Playlist)?;
+                Some(Address { url: sealed.url.clone(), fields })
+            }
+            From::File(_) => None,
+        }
+    }
+
+    fn asking(&self, request: RequestId, address: Address) -> Result<Get, String> {
+        let Some(relay) = self.relays.relays.get(&request) else { return Err(String::new()) };
+        let get = Get::new(address.url).map_err(|fault| fault.to_string())?;
+        let mut get = address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value));
+        get = get.header(field::VIA, relay.errand.via.through(&self.settings.pseudonym()));
+        get = match (relay.errand.what, relay.errand.span) {
+            // What is refused to HEAD is given to this (spec: protocols §4.3).
+            (What::Look, _) => get.range(0, Some(0)),
+            (_, Some(span)) => get.header(field::RANGE, span.into()),
+            _ => get,
+        };
+        Ok(match &relay.errand.if_range {
+            Some(version) if relay.errand.span.is_some() => get.header(field::IF_RANGE, version.clone()),
+            _ => get,
+        })
+    }
+
+    /// Whether a request may go where this one leads, as far as its address shows.
+    fn may_ask(&self, request: RequestId, get: &Get) -> bool {
+        self.allows_private(request) || !providers::names_private(get.url())
+    }
+
+    pub(super) fn allows_private(&self, request: RequestId) -> bool {
+        let provider = self.relays.relays.get(&request).and_then(|relay| {
+            let provider = relay.errand.ask.providers.get(relay.granted?.index as usize)?;
+            self.settings.providers.get(provider.0 as usize)
+        });
+        provider.is_some_and(|provider| provider.allow_private)
+    }
+
+    fn connect_relay(&mut self, request: RequestId, get: &Get) -> LinkId {
+        self.connect(Owner::Relay(request), Target::of(get))
+    }
+
+    /// The connection is there.
+    pub(in crate::server) fn relay_connected(&mut self, request: RequestId, link: LinkId, peer: SocketAddr) {
+        if providers::is_private(peer.ip()) && !self.allows_private(request) {
+            // Nothing was said to it yet.
+            return self.relay_failed(request, Failure::Unusable, String::from(PRIVATE));
+        }
+        self.actions.push_back(Action::WriteLink(link));
+    }
+
+    /// The connection is gone, or was never made.
+    pub(in crate::server) fn relay_link_lost(&mut self, now: Time, request: RequestId, why: String) {
+        self.relay_broken(now, request, Failure::Unreachable, why);
+    }
+
+    pub(in crate::server) fn relay_received(&mut self, now: Time, request: RequestId, data: &[u8]) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        let Some(upstream) = &mut relay.upstream else { return };
+        relay.moved = now;
+        upstream.exchange.receive(data);
+        self.converse_with_provider(now, request);
+    }
+
+    pub(in crate::server) fn relay_eof(&mut self, now: Time, request: RequestId) {
+        if let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.as_mut()) {
+            upstream.exchange.eof();
+            self.converse_with_provider(now, request);
+        }
+    }
+
+    fn converse_with_provider(&mut self, now: Time, request: RequestId) {
+        while let Some(relay) = self.relays.relays.get_mut(&request)
+            && let Some(upstream) = &mut relay.upstream
+            && let Some(event) = upstream.exchange.poll()
+        {
+            match event {
+                Event::Head(head) => self.provider_answered(now, request, &head),
+                Event::Body(data) => self.provider_sent(now, request, data),
+                Event::End => self.provider_finished(now, request),
+                Event::Fault(fault) => {
+                    use crate::http::client::Fault;
+                    let failure = match fault {
+                        Fault::Unanswered | Fault::EndedEarly => Failure::Unreachable,
+                        _ => Failure::Unusable,
+                    };
+                    self.relay_broken(now, request, failure, fault.to_string());
+                }
+            }
+        }
+        self.flow(now, request);
+    }
+
+    fn provider_answered(&mut self, now: Time, request: RequestId, head: &ResponseHead) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        let Some(upstream) = &mut relay.upstream else { return };
+        match upstream.get.clone().follow(head) {
+            Ok(None) => {}
+            Ok(Some(_)) if upstream.redirects == REDIRECTS => {
+                let why = format!("the provider redirects more than {REDIRECTS} times");
+                return self.relay_failed(request, Failure::Unusable, why);
+            }
+            Ok(Some(get)) => return self.relay_redirected(request, get),
+            Err(fault) => return self.relay_failed(request, Failure::Unusable, fault.to_string()),
+        }
+        let errand = &relay.errand;
+        let asked = Asked { what: errand.what, span: errand.span, conditional: errand.if_range.is_some() };
+        let via = match Via::of(&head.headers, &self.settings.pseudonym()) {
+            Ok(via) => via.through(&self.settings.pseudonym()),
+            Err(_) => {
+                let why = String::from("the provider gets this from here");
+                return self.relay_failed(request, Failure::Unusable, why);
+            }
+        };
+        match answer::judge(asked, head) {
+            Verdict::Document => {
+                let until = now + ANSWER;
+                self.relays.set_stage(request, Stage::Collecting { document: Vec::new(), until });
+                self.relays.rearm(request);
+            }
+            Verdict::Pass(pass) => {
+                self.learn(request, pass.size.clone());
+                let stream = Stream {
+                    queue: std::collections::VecDeque::new(),
+                    queued: 0,
+                    skip: pass.skip,
+                    left: pass.length,
+                    end: None,
+                };
+                let promise = Box::new((pass.response().header(field::VIA, via), stream));
+                self.relays.set_stage(request, Stage::Promised { promise, until: now + ANSWER });
+                self.relays.rearm(request);
+            }
+            Verdict::Known(size) => {
+                self.learn(request, size.clone());
+                self.settled(now, request, routes::title::looked_at(&size).header(field::VIA, via));
+            }
+            Verdict::Unsatisfiable(range) => {
+                let problem = routes::title::unsatisfiable();
+                let answer = match range {
+                    Some(range) => problem.header(CONTENT_RANGE, FieldValue::from(range)),
+                    None => problem,
+                };
+                self.settled(now, request, answer);
+            }
+            Verdict::Failed(failure, why) => self.relay_failed(request, failure, why),
+        }
+    }
+
+    /// The same is asked for elsewhere, on a connection of the same allocation.
+    fn relay_redirected(&mut self, request: RequestId, get: Get) {
+        if !self.may_ask(request, &get) {
+            return self.relay_failed(request, Failure::Unusable, String::from(PRIVATE));
+        }
+        let Some(former) =
+            self.relays.relays.get(&request).and_then(|relay| relay.upstream.as_ref()).map(|upstream| upstream.link)
+        else {
+            return;
+        };
+        // First, since they count as one.
+        if self.links.remove(former).is_some() {
+            self.actions.push_back(Action::CloseLink(former));
+        }
+        self.relays.counts.redirects += 1;
+        let link = self.connect_relay(request, &get);
+        if let Some(upstream) = self.relays.relays.get_mut(&request).and_then(|relay| relay.upstream.as_mut()) {
+            (upstream.link, upstream.exchange, upstream.get) = (link, Exchange::new(&get), get);
+            upstream.redirects += 1;
+        }
+    }
+
+    /// Remembers what a whole title is like.
+    fn learn(&mut self, request: RequestId, size: super::Size) {
+        let Some(relay) = self.relays.relays.get(&request) else { return };
+        if let (From::Title(providers::Part::Whole), Some(title), Some(_)) =
+            (&relay.errand.from, relay.errand.ask.viewing.item.title(), size.length)
+        {
+            self.relays.sizes.learn(title, size);
+        }
+    }
+
+    /// There is something of a body, or there will be nothing: the client is answered.
+    fn keep_promise(&mut self, now: Time, request: RequestId) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        if let Stage::Promised { .. } = relay.stage
+            && let Stage::Promised { promise, .. } = std::mem::replace(&mut relay.stage, Stage::Asking { until: now })
+        {
+            let (response, stream) = *promise;
+            self.begin(now, request, response, stream);
+        }
+    }
+
+    fn provider_sent(&mut self, now: Time, request: RequestId, mut data: Bytes) {
+        self.keep_promise(now, request);
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        match &mut relay.stage {
+            Stage::Collecting { document, .. } => {
+                if document.len() + data.len() > DOCUMENT {
+                    let why = String::from("the provider sends a playlist that is longer than any is");
+                    return self.relay_failed(request, Failure::Unusable, why);
+                }
+                document.extend_from_slice(&data);
+            }
+            Stage::Streaming(stream) => {
+                let skipped = usize::try_from(stream.skip).unwrap_or(usize::MAX).min(data.len());
+                stream.skip -= skipped as u64;
+                let data = data.split_off(skipped);
+                let wanted =
+                    stream.left.map_or(data.len(), |left| usize::try_from(left).unwrap_or(usize::MAX).min(data.len()));
+                if stream.queued == 0 {
+                    relay.taken = now;
+                }
+                if wanted > 0 {
+                    stream.queue.push_back(data.slice(..wanted));
+                    stream.queued += wanted;
+                }
+                if let Some(left) = &mut stream.left {
+                    *left -= wanted as u64;
+                    if *left == 0 {
+                        stream.end = Some(End::Complete);
+                        self.drop_upstream(request);
+                    }
+                }
+            }
+            Stage::Waiting | Stage::Asking { .. } | Stage::Promised { .. } => {}
+        }
+    }
+
+    fn provider_finished(&mut self, now: Time, request: RequestId) {
+        self.keep_promise(now, request);
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        match &mut relay.stage {
+            Stage::Collecting { document, .. } => {
+                let document = std::mem::take(document);
+                let Some(base) = relay.upstream.as_ref().map(|upstream| upstream.get.url().clone()) else { return };
+                let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+                match self.rewritten(seconds, request, &document, &base) {
+                    Ok(answer) => self.settled(now, request, answer),
+                    Err((failure, why)) => self.relay_failed(request, failure, why),
+                }
+            }
+            Stage::Streaming(stream) => {
+                // Less than it said: its client sees that by the length.
+                if stream.left.unwrap_or(0) > 0 || stream.skip > 0 {
+                    return self.broken_off(now, request);
+                }
+                stream.end = Some(End::Complete);
+                self.drop_upstream(request);
+            }
+            Stage::Waiting | Stage::Asking { .. } | Stage::Promised { .. } => {}
+        }
+    }
+
+    /// The connection is of no more use. What came of a body before still goes to the client.
+    pub(super) fn relay_broken(&mut self, now: Time, request: RequestId, failure: Failure, why: String) {
+        if self.relays.relays.get(&request).is_some_and(Relay::is_answered) {
+            self.broken_off(now, request);
+        } else {
+            self.relay_failed(request, failure, why);
+        }
+    }
+
+    /// A body ends before its end. What came of it still goes to the client.
+    fn broken_off(&mut self, now: Time, request: RequestId) {
+        self.drop_upstream(request);
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        if let Stage::Streaming(stream) = &mut relay.stage {
+            stream.end.get_or_insert(End::Broken);
+        }
+        if !std::mem::replace(&mut relay.told, true) {
+            self.relays.counts.broken += 1;
+            self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Failed });
+        }
+        self.tell_closed(request);
+        self.flow(now, request);
+    }
+
+    /// Nothing comes of this attempt; the core may know another.
+    pub(super) fn relay_failed(&mut self, request: RequestId, failure: Failure, why: String) {
+        self.drop_upstream(request);
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        relay.fault = Some((failure, why));
+        self.relays.set_stage(request, Stage::Waiting);
+        self.inbox.push_back(Input::Failed { request, failure });
+        self.tell_closed(request);
+    }
+
+    /// It is answered with something that was not to be passed on as it comes.
+    pub(super) fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
+        self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
+        self.end_relay(request);
+        self.answer_request(now, request, answer);
+    }
+}

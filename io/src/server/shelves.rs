@@ -1,0 +1,70 @@
+//! Libraries of this machine: looked through again and again, and what became of that.
+
+use holdfast_core::input::Note;
+use holdfast_core::time::Time;
+
+use super::{Action, Server};
+use crate::library::{INTERVAL, Libraries, Scan};
+
+/// What is on this machine, and when somebody looks again.
+pub(super) struct Shelves {
+    libraries: Libraries,
+    /// `NEVER` while somebody looks, and where there is nothing to look through.
+    due: Time,
+    /// What was said of each library last.
+    said: Vec<Option<Said>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Said {
+    Files(usize),
+    Failed,
+}
+
+impl Shelves {
+    pub fn new(libraries: Libraries) -> Self {
+        let count = libraries.all().len();
+        Shelves { libraries, due: if count == 0 { Time::NEVER } else { Time::ZERO }, said: vec![None; count] }
+    }
+
+    pub fn deadline(&self) -> Option<Time> {
+        Some(self.due).filter(|due| *due != Time::NEVER)
+    }
+}
+
+impl Server {
+    /// Films and series of this machine.
+    pub(crate) fn libraries(&self) -> &Libraries {
+        &self.shelves.libraries
+    }
+
+    /// Has libraries looked through when it is time.
+    pub(super) fn look_through(&mut self, now: Time) {
+        if self.shelves.due <= now {
+            self.shelves.due = Time::NEVER;
+            self.actions.push_back(Action::Scan(self.shelves.libraries.all().clone()));
+        }
+    }
+
+    /// Libraries were looked through.
+    pub fn scanned(&mut self, now: Time, scan: &Scan) {
+        self.shelves.libraries.replace(scan);
+        self.shelves.due = now + INTERVAL;
+        for place in 0..self.shelves.said.len() {
+            let Some(library) = self.shelves.libraries.all().get(place).map(|library| library.name.clone()) else {
+                continue;
+            };
+            let fault = scan.failed.iter().find(|(own, _)| *own == place).map(|(_, why)| why.clone());
+            let files = self.shelves.libraries.count(place);
+            let said = if fault.is_some() { Said::Failed } else { Said::Files(files) };
+            if self.shelves.said[place].replace(said) == Some(said) {
+                continue;
+            }
+            let note = match fault {
+                Some(why) => Note::LibraryFault { library, why },
+                None => Note::LibraryRead { library, files: files as u64, cut_short: scan.cut_short },
+            };
+            self.tell(now, note);
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Providers: their catalogues are read in the background, told to users, and their live streams played with their accounts.
+
+use std::time::Duration;
+
+use holdfast_core::config::{Account, Config, Provider, User};
+use holdfast_core::input::{Note, ProviderId};
+use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings};
+use holdfast_io::users::{Login, Password, Status};
+use serde_json::Value;
+
+use crate::channels::{Encoder, OK};
+use crate::desk::{Desk, content};
+
+/// 2026-11-29T20:00:00Z
+const EPOCH: u64 = 1_795_982_400;
+
+const LIST: &str = "#EXTM3U url-tvg=\"http://guide.example/x.xml\"\n\
+    #EXTINF:-1 tvg-id=\"one.example\" tvg-logo=\"http://l.example/1.png\" group-title=\"News\" catchup=\"shift\" catchup-days=\"3\",One\n\
+    http://l.example/live/a/b/1.ts\n\
+    #EXTINF:-1 group-title=\"Sport\",Two & \"a half\"\nhttp://l.example/live/a/b/2.ts\n\
+    #EXTINF:-1 group-title=\"Films\",A Film\nhttp://l.example/movie/a/b/3.mkv\n\
+    #EXTINF:-1 group-title=\"Series\",A Series S02E01\nhttp://l.example/series/a/b/4.mp4\n";
+
+const XML: &str = "<?xml version=\"1.0\"?><tv><programme start=\"20261129193000 +0000\" stop=\"20261129203000 +0000\" channel=\"one.example\">\
+    <title>Now &amp; here</title><desc>D</desc></programme>\
+    <programme start=\"20261129203000 +0000\" stop=\"20261129210000 +0000\" channel=\"one.example\"><title>Next</title></programme></tv>";
+
+fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
+    let own = |(username, password): &(&str, &str)| {
+        Some(Credentials { username: (*username).to_owned(), password: (*password).to_owned() })
+    };
+    ProviderSettings {
+        name: String::from("tv"),
+        location: Location::parse(url).unwrap(),
+        dialect: Dialect::Auto,
+        guide: Guide::Auto,
+        refresh: Duration::from_secs(3600),
+        user_agent: String::from("VLC/3"),
+        output: Output::Ts,
+        groups: Vec::new(),
+        allow_private: false,
+        entries: 1_000_000,
+        bytes: 1 << 20,
+        accounts: accounts.iter().map(own).collect(),
+    }
+}
+
+/// Anna sees everything, Ben the news.
+fn desk(providers: Vec<ProviderSettings>) -> Desk {
+    let users: Vec<User> = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() }).into();
+    let login = |user: &User| Login {
+        name: user.name.clone(),
+        password: Password::parse("x").unwrap(),
+        expires: None,
+        groups: if user.name == "ben" { vec![String::from("News")] } else { Vec::new() },
+        status: Status::Active,
+    };
+    let own = |settings: &ProviderSettings| Provider {
+        name: settings.name.clone(),
+        accounts: vec![Account::default(); settings.accounts.len()],
+        ..Provider::default()
+    };
+    let config = Config { providers: providers.iter().map(own).collect(), users: users.clone(), ..Config::default() };
+    let settings = Settings {
+        users: users.iter().map(login).collect(),
+        epoch: EPOCH,
+        instance: 7,
+        providers,
+        ..Settings::default()
+    };
+    let mut desk = Desk::open(config, settings);
+    desk.run(0);
+    desk
+}
+
+fn listed() -> Desk {
+    let mut desk = desk(vec![provider("http://p.example/get.php?username=a&password=b", &[("a", "b"), ("c", "d")])]);
+    desk.serves(LIST);
+    desk.serves(XML);
+    assert!(desk.links.is_empty(), "all is read");
+    desk
+}
+
+impl Desk {
+    /// The oldest link is opened and answered whole. What was asked there.
+    fn serves(&mut self, body: impl AsRef<[u8]>) -> String {
+        let (link, _) = self.links[0].clone();
+        self.link_opens(link);
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.as_ref().len());
+        self.link_says(link, head);
+        body.as_ref().chunks(700).for_each(|piece| self.link_says(link, piece));
+        let asked = String::from_utf8(self.asked.remove(&link).unwrap_or_default()).unwrap();
+        asked.lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// The oldest link gets this answer.
+    fn answers(&mut self, answer: &str) {
+        let (link, _) = self.links[0].clone();
+        self.link_opens(link);
+        self.link_says(link, answer);
+    }
+
+    fn asks(&mut self, path: &str) -> String {
+        let answer = self.ask(&format!("GET {path} HTTP/1.1\r\nHost: edge.example\r\n\r\n"));
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+        content(&answer)
+    }
+
+    fn api(&mut self, user: &str, action: &str) -> Value {
+        let text = self.asks(&format!("/player_api.php?username={user}&password=x&action={action}"));
+        serde_json::from_str(&text).unwrap_or_else(|fault| panic!("{action}: {fault}: {text}"))
+    }
+
+    fn read_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
+            .into_iter()
+            .filter_map(|note| match note {
+                Note::CatalogRead { live, films, series, skipped, .. } => {
+                    Some(format!("{live} {films} {series} {skipped}"))
+                }
+                Note::CatalogFault { provider: ProviderId(0), why } => Some(why),
+                _ => None,
+            })
+            .collect()
+    }
+
+    fn id_of(&mut self, name: &str) -> u64 {
+        let all = self.api("anna", "get_live_streams");
+        let found = all.as_array().unwrap().iter().find(|own| own["name"] == name);
+        found.unwrap_or_else(|| panic!("{name}: {all}"))["stream_id"].as_u64().unwrap()
+    }
+
+    fn plays(&mut self, name: &str) -> ConnId {
+        let id = self.id_of(name);
+        let conn = self.connect();
+        self.send(conn, format!("GET /live/anna/x/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
+        conn
+    }
+}
+
+#[test]
+fn a_list_and_its_guide_are_read_and_told() {
+    let mut desk = desk(vec![provider("http://p.example/get.php?username=a&password=b", &[("a", "b")])]);
+    assert!(desk.serves(LIST).starts_with("GET /get.php?username=a&password=b HTTP/1.1"));
+    assert_eq!(desk.links[0].1.host, "guide.example");
+    desk.serves(XML);
+    assert_eq!(desk.read_notes(), ["2 1 1 0"]);
+    let list = desk.asks("/get.php?username=anna&password=x&type=m3u_plus&output=ts");
+    let one = desk.id_of("One");
+    for part in [
+        "#EXTINF:-1 tvg-id=\"one.example\" tvg-name=\"One\" tvg-logo=\"http://l.example/1.png\" group-title=\"News\" catchup=\"default\" \
+         catchup-days=\"3\" catchup-source=\"http://edge.example/timeshift/anna/x/{duration:60}/{Y}-{m}-{d}:{H}-{M}/",
+        &format!(",One\nhttp://edge.example/live/anna/x/{one}.ts\n"),
+        "group-title=\"Sport\",Two & 'a half'\n",
+        ".mkv\n",
+    ] {
+        assert!(list.contains(part), "{part}\n{list}");
+    }
+    assert_eq!(list.lines().count(), 9);
+    let guide = desk.asks("/xmltv.php?username=anna&password=x");
+    for part in [
+        "<channel id=\"one.example\">\n    <display-name>One</display-name>",
+        "<title>Now &amp; here</title>",
+        "</tv>\n",
+    ] {
+        assert!(guide.contains(part), "{part}\n{guide}");
+    }
+    let epg = desk.api("anna", &format!("get_short_epg&stream_id={one}&limit=1"));
+    let first = &epg["epg_listings"][0];
+    assert_eq!((epg["epg_listings"].as_array().unwrap().len(), &first["start"]), (1, &"2026-11-29 19:30:00".into()));
+    assert_eq!((&first["title"], &first["stop_timestamp"]), (&"Tm93ICYgaGVyZQ==".into(), &"1795984200".into()));
+    let table = desk.api("anna", &format!("get_simple_data_table&stream_id={one}"));
+    let flags = |n: usize| {
+        [&table["epg_listings"][n]["now_playing"], &table["epg_listings"][n]["has_archive"]].map(Value::as_u64)
+    };
+    assert_eq!((flags(0), flags(1)), ([Some(1), Some(1)], [Some(0), Some(0)]));
+    // Nobody who is nobody sees anything.
+    assert!(desk.ask("GET /xmltv.php HTTP/1.1\r\nHost: h\r\n\r\n").starts_with("HTTP/1.1 403 "));
+}
+
+#[test]
+fn the_api_has_the_types_that_clients_rely_on() {
+    let mut desk = listed();
+    let live = desk.api("anna", "get_live_streams");
+    let one = &live[0];
+    assert!(one["stream_id"].is_u64() && one["num"].is_u64() && one["category_ids"][0].is_u64(), "{one}");
+    for text in ["category_id", "added", "epg_channel_id", "stream_icon", "is_adult", "custom_sid", "direct_source"] {
+        assert!(one[text].is_string(), "{text}: {one}");
+    }
+    assert_eq!((one["tv_archive"].as_u64(), one["tv_archive_duration"].as_u64()), (Some(1), Some(3)));
+    let categories = desk.api("anna", "get_live_categories");
+    assert_eq!((&categories[0]["category_name"], &categories[0]["category_id"]), (&"News".into(), &one["category_id"]));
+    let chosen = desk.api("anna", &format!("get_live_streams&category_id={}", one["category_id"].as_str().unwrap()));
+    assert_eq!((chosen.as_array().unwrap().len(), &chosen[0]), (1, one));
+    let films = desk.api("anna", "get_vod_streams");
+    assert_eq!((&films[0]["name"], &films[0]["container_extension"]), (&"A Film".into(), &"mkv".into()));
+    let film = desk.api("anna", &format!("get_vod_info&vod_id={}", films[0]["stream_id"]));
+    assert_eq!((&film["movie_data"]["stream_id"], &film["info"]["name"]), (&films[0]["stream_id"], &"A Film".into()));
+    let series = desk.api("anna", "get_series");
+    assert_eq!(series[0]["name"], "A Series");
+    let own = desk.api("anna", &format!("get_series_info&series_id={}", series[0]["series_id"]));
+    let episode = &own["episodes"]["2"][0];
+    assert!(
+        episode["id"].is_string() && episode["episode_num"] == 1 && episode["container_extension"] == "mp4",
+        "{own}"
+    );
+    // Ben sees the news alone.
+    assert_eq!(desk.api("ben", "get_live_streams").as_array().unwrap().len(), 1);
+    for none in ["get_vod_streams", "get_series", "get_vod_categories", "get_series_categories"] {
+        assert_eq!(desk.api("ben", none), Value::Array(vec![]), "{none}");
+    }
+    assert_eq!(desk.asks("/get.php?username=ben&password=x").lines().count(), 3);
+    let two = desk.id_of("Two & \"a half\"");
+    assert!(desk.ask(&format!("GET /live/ben/x/{two}.ts HTTP/1.1\r\nHost: h\r\n\r\n")).starts_with("HTTP/1.1 404 "));
+}
+
+#[test]
+fn what_cannot_be_read_leaves_what_there_is_and_is_asked_for_again() {
+    let mut desk = listed();
+    desk.read_notes();
+    desk.run(3_600_000);
+    desk.answers("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(desk.read_notes(), ["the catalogue: it answers 503"]);
+    desk.id_of("One");
+    desk.run(3_609_999);
+    assert!(desk.links.is_empty());
+    desk.run(3_610_000);
+    desk.serves("<html>pay first</html>");
+    assert_eq!(desk.read_notes(), ["the catalogue: what is there is a web page and no list (M3U)"]);
+    // The second pause is twice as long.
+    desk.run(3_629_999);
+    assert!(desk.links.is_empty());
+    desk.run(3_630_000);
+    let (link, _) = desk.links[0].clone();
+    desk.links.clear();
+    desk.server.link_failed(desk.time(), link, ConnectError::Refused);
+    desk.turn();
+    assert_eq!(desk.read_notes(), ["the catalogue: nobody listens there"]);
+    desk.run(3_670_000);
+    // One that says nothing any more.
+    let (link, _) = desk.links[0].clone();
+    desk.link_opens(link);
+    desk.link_says(link, "HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n#EXTINF:-1,New\nhttp://l.example/9\n");
+    desk.run(3_700_000);
+    assert_eq!(desk.read_notes(), ["the catalogue: the provider takes too long, or sends nothing any more"]);
+    assert_eq!(desk.api("anna", "get_live_streams").as_array().unwrap().len(), 2);
+    desk.run(3_780_000);
+    desk.serves("#EXTM3U\n#EXTINF:-1,New\nhttp://l.example/9\n");
+    assert_eq!(desk.read_notes(), ["1 0 0 0"]);
+    assert_eq!(desk.api("anna", "get_live_streams").as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_list_that_is_too_large_or_empty_is_refused() {
+    let small = ProviderSettings { bytes: 1 << 10, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+    let mut desk = desk(vec![small]);
+    desk.serves(format!("#EXTM3U\n{}", "#\n".repeat(1 << 10)));
+    assert_eq!(desk.read_notes(), ["the catalogue: it is larger than `bytes` of the provider allows"]);
+    desk.run(10_000);
+    desk.serves("#EXTM3U\nrtp://x\n");
+    assert_eq!(desk.read_notes(), ["the catalogue: there is nothing in it that can be played"]);
+}
+
+#[test]
+fn a_list_of_this_machine_is_read_like_any_other_and_anew_when_that_is_due() {
+    let path = std::env::temp_dir().join(format!("holdfast-list-{}.m3u", std::process::id()));
+    std::fs::write(&path, LIST).unwrap();
+    let mut desk = desk(vec![provider(&format!("file://{}", path.display()), &[("a", "b")])]);
+    assert_eq!(desk.read_notes(), ["2 1 1 0"]);
+    std::fs::write(&path, "#EXTINF:-1,New\nhttp://l.example/9\n").unwrap();
+    desk.links.clear();
+    desk.run(3_700_000);
+    assert!(desk.read_notes().contains(&String::from("1 0 0 0")));
+    std::fs::remove_file(&path).unwrap();
+    desk.run(7_400_000);
+    assert!(desk.read_notes()[0].starts_with("the catalogue: No such file"));
+    assert_eq!(desk.api("anna", "get_live_streams").as_array().unwrap().len(), 1);
+}
+
+fn paneled() -> Desk {
+    let mut desk = desk(vec![provider("http://panel.example:8080", &[("u", "v"), ("w", "z")])]);
+    assert!(
+        desk.serves("{\"user_info\":{\"auth\":1,\"status\":\"Active\"},\"server_info\":{}}")
+            .starts_with("GET /player_api.php?username=u&password=v HTTP")
+    );
+    for (action, answer) in [
+        ("get_live_categories", r#"[{"category_id":"5","category_name":"News"}]"#),
+        (
+            "get_live_streams",
+            r#"[{"num":1,"name":"One","stream_id":"11","category_id":"5","epg_channel_id":"one.example"}]"#,
+        ),
+        ("get_vod_categories", "[]"),
+        ("get_vod_streams", r#"[{"name":"F","stream_id":7,"container_extension":"mkv"}]"#),
+        ("get_series_categories", "null"),
+        ("get_series", r#"[{"name":"S","series_id":9,"category_id":"x"}]"#),
+    ] {
+        let asked = desk.serves(answer);
+        assert!(asked.contains(&format!("&action={action} ")), "{asked}");
+    }
+    assert!(desk.serves(XML).starts_with("GET /xmltv.php?username=u&password=v HTTP"));
+    assert_eq!(desk.read_notes(), ["1 1 1 0"]);
+    desk
+}
+
+#[test]
+fn a_panel_is_read_and_its_series_asked_for_when_somebody_looks() {
+    let mut desk = paneled();
+    let series = desk.api("anna", "get_series")[0]["series_id"].clone();
+    let [one, other] = [(); 2].map(|()| desk.connect());
+    let ask = format!(
+        "GET /player_api.php?username=anna&password=x&action=get_series_info&series_id={series} HTTP/1.1\r\nHost: h\r\n\r\n"
+    );
+    desk.send(one, &ask);
+    desk.send(other, &ask);
+    assert_eq!((desk.links.len(), desk.read(one).as_str()), (1, ""), "one question for both");
+    let episodes = r#"{"info":{"plot":"P","name":"other"},"episodes":{"1":[{"id":"4711","episode_num":"3","season":1,"title":"T","container_extension":"avi"}]}}"#;
+    let asked = desk.serves(episodes);
+    assert!(
+        asked.starts_with("GET /player_api.php?username=u&password=v&action=get_series_info&series_id=9 HTTP"),
+        "{asked}"
+    );
+    let answer = desk.read(one);
+    assert_eq!(answer, desk.read(other));
+    let told: Value = serde_json::from_str(&content(&answer)).unwrap();
+    assert_eq!((&told["info"]["plot"], &told["info"]["name"]), (&"P".into(), &"S".into()));
+    assert_eq!(
+        (&told["episodes"]["1"][0]["title"], &told["episodes"]["1"][0]["container_extension"]),
+        (&"T".into(), &"avi".into())
+    );
+    // It is known now; and a panel that answers nonsense, or not at all, is an empty series.
+    desk.send(one, &ask);
+    assert!(desk.links.is_empty() && desk.read(one).contains("\"T\""));
+    desk.run(700_000);
+    let one = desk.connect();
+    desk.send(one, &ask);
+    desk.serves("nonsense");
+    assert!(desk.read(one).contains("\"episodes\":{}"));
+    desk.send(one, &ask);
+    desk.run(711_000);
+    assert!(desk.read(one).contains("\"episodes\":{}") && desk.links.is_empty());
+}
+
+#[test]
+fn a_login_that_a_panel_refuses_is_said_so() {
+    let mut desk = desk(vec![provider("http://panel.example", &[("hunter2", "hunter3")])]);
+    desk.serves("{\"user_info\":{\"auth\":0}}");
+    let notes = desk.read_notes();
+    assert!(notes[0].contains("does not know this name and password") && !notes[0].contains("hunter"), "{notes:?}");
+}
+
+#[test]
+fn a_live_stream_is_pulled_with_an_account_and_shared() {
+    let mut desk = listed();
+    let one = desk.plays("One");
+    let (link, target) = desk.link();
+    assert_eq!(target.host, "l.example");
+    desk.link_opens(link);
+    let asked = String::from_utf8(desk.asked.remove(&link).unwrap()).unwrap();
+    assert!(asked.starts_with("GET /live/a/b/1.ts HTTP/1.1\r\n") && asked.contains("User-Agent: VLC/3\r\n"), "{asked}");
+    desk.link_says(link, OK);
+    let mut encoder = Encoder::new();
+    desk.link_says(link, encoder.encode(3));
+    desk.run(200);
+    assert!(desk.read(one).starts_with("HTTP/1.1 200 OK\r\n"));
+    let other = desk.plays("One");
+    desk.link_says(link, encoder.encode(3));
+    desk.run(400);
+    assert!(desk.read(other).starts_with("HTTP/1.1 200 OK\r\n"));
+    assert_eq!(desk.links.len(), 1, "one connection for both");
+    // Another stream takes the other account.
+    let two = desk.plays("Two & \"a half\"");
+    let (second, _) = desk.links[1].clone();
+    desk.link_opens(second);
+    let asked = String::from_utf8(desk.asked.remove(&second).unwrap()).unwrap();
+    assert!(asked.starts_with("GET /live/c/d/2.ts HTTP/1.1\r\n"), "{asked}");
+    let status = desk.status();
+    let own = &status["providers"][0];
+    assert_eq!((&own["name"], &own["live"], &own["programmes"]), (&"tv".into(), &2.into(), &2.into()));
+    assert_eq!((&own["label"], &own["fault"]), (&"http://p.example/get.php?…".into(), &Value::Null));
+    assert_eq!([&own["accounts"][0]["used"], &own["accounts"][1]["used"]], [&1, &1]);
+    for conn in [one, other, two] {
+        desk.server.closed(desk.time(), conn);
+        desk.turn();
+    }
+    desk.run(60_000);
+    assert!(desk.links.is_empty(), "what nobody watches is closed");
+    // What is closed is free again: both accounts.
+    let _ = [desk.plays("One"), desk.plays("Two & \"a half\"")];
+    assert_eq!(desk.links.len(), 2);
+}
+
+#[test]
+fn an_account_is_free_again_however_its_connection_ended() {
+    let mut desk = desk(vec![provider("http://p.example/x.m3u", &[("a", "b")])]);
+    desk.serves(LIST);
+    desk.serves(XML);
+    let redirect = "HTTP/1.1 302 Found\r\nLocation: http://cdn.example/token/x.ts\r\n\r\n";
+    let fail = |desk: &mut Desk, link: LinkId| {
+        desk.links.clear();
+        desk.server.link_failed(desk.time(), link, ConnectError::Refused);
+        desk.turn();
+    };
+    for round in 0..5 {
+        let viewer = desk.plays("One");
+        let (link, _) = desk.link();
+        match round {
+            0 => fail(&mut desk, link),
+            1 => desk.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"),
+            2 => {
+                desk.answers(redirect);
+                let (next, target) = desk.link();
+                assert_eq!(target.host, "cdn.example");
+                fail(&mut desk, next);
+            }
+            3 => desk.answers("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/x.ts\r\n\r\n"),
+            _ => {
+                // A name that leads to a private address is seen when it is connected to.
+                desk.server.link_connected(desk.time(), link, "10.0.0.1:80".parse().unwrap());
+                desk.links.retain(|(open, _)| *open != link);
+                desk.turn();
+                assert!(!desk.asked.contains_key(&link), "nothing is asked there");
+            }
+        }
+        desk.server.closed(desk.time(), viewer);
+        desk.turn();
+        desk.run(desk.now + 120_000);
+        assert!(desk.links.is_empty(), "{round}");
+        let faults: Vec<String> = desk.notes.iter().map(|note| format!("{note:?}")).collect();
+        assert!(!faults.concat().contains("token") && !faults.concat().contains("live/a/b"), "{faults:?}");
+    }
+}
+
+#[test]
+fn a_long_list_is_made_while_it_is_taken() {
+    let mut list = String::from("#EXTM3U\n");
+    (0..20_000)
+        .for_each(|n| list += &format!("#EXTINF:-1 group-title=\"G{}\",Channel {n}\nhttp://l.example/{n}\n", n % 7));
+    let refresh = Duration::from_secs(20);
+    let large = ProviderSettings { bytes: 64 << 20, refresh, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+    let mut desk = desk(vec![large]);
+    desk.serves(&list);
+    desk.writable = false;
+    let id = desk.connect();
+    desk.send(id, "GET /player_api.php?username=anna&password=x&action=get_live_streams HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut most = 0;
+    let taken = desk.server.transmit(desk.time(), id, &mut |pieces| {
+        most = most.max(pieces.iter().map(|piece| piece.len()).sum());
+        Err(std::io::ErrorKind::WouldBlock.into())
+    });
+    assert!(taken.is_ok() && most < 64 << 10, "{most}");
+    // The catalogue changes meanwhile: the list is that of before.
+    desk.run(20_000);
+    desk.writable = true;
+    desk.serves("#EXTM3U\n#EXTINF:-1,New\nhttp://l.example/9\n");
+    desk.flush(id);
+    let answer = desk.read(id);
+    let all: Value = serde_json::from_str(&content(&answer)).unwrap();
+    assert_eq!(all.as_array().unwrap().len(), 20_000);
+    assert!(desk.closed.contains(&id));
+}
