@@ -136,7 +136,7 @@ impl Household {
         let status = self.edge.status();
         let providers = status["providers"].as_array().cloned().unwrap_or_default();
         let accounts = providers.iter().flat_map(|own| own["accounts"].as_array().cloned().unwrap_or_default());
-        accounts.map(|own| own["open"].as_u64().unwrap_or_else(|| panic!("no number in {own}"))).collect()
+        accounts.map(|own| own["used"].as_u64().unwrap_or_else(|| panic!("no number in {own}"))).collect()
     }
 
     /// Nobody plays, nothing is open, and no account was ever used by more than it may be: by the provider's own count, which the
@@ -150,7 +150,8 @@ impl Household {
         }
         provider.was_kept_within_limits(limit);
         eventually("the status agrees", Duration::from_secs(2), || {
-            self.accounts().iter().all(|open| *open == 0).then_some(())
+            let accounts = self.accounts();
+            (!accounts.is_empty() && accounts.iter().all(|open| *open == 0)).then_some(())
         });
     }
 

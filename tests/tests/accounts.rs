@@ -439,7 +439,6 @@ fn a_redirect_takes_no_connection_and_its_token_is_used_once() {
     house.is_over(&provider, 3 * SECOND);
     for path in [
         house.live("anna", "News One", "ts"),
-        house.live("anna", "Segments", "m3u8"),
         house.film("anna", "Film Keys"),
         house.past("anna", "Archive", "2026-11-30:10-00", "m3u8"),
     ] {
