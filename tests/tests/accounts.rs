@@ -301,10 +301,7 @@ fn v21_one_after_the_other_against_a_full_account() {
     let _turn = turn();
     let provider = provider(&[1]);
     let house = Household::of(&provider, "[playback]\ngrace = \"1s\"\nsessions_per_user = 200");
-    let (mut holder, head) = house.opens("holder", &house.film("ben", "Film Tail"), None);
-    assert_eq!(head.status, 200);
-    assert!(watched(&mut holder));
-    provider.fail("/movie/", Fault::Silent);
+    let mut holder = playing(&house, &house.live("ben", "News Two", "ts"));
     provider.fail("/live/", Fault::Silent);
     let path = house.live("zoe", "News One", "ts");
     for number in 0..32 {
@@ -315,7 +312,9 @@ fn v21_one_after_the_other_against_a_full_account() {
         assert!(begin.elapsed() < 4 * SECOND, "{number}: {} ms", ms(begin.elapsed()));
     }
     assert_eq!((house.counted("zoe"), provider.open()), (0, 1));
-    drop(holder);
+    assert_eq!(provider.served("/live/").len(), 1, "nobody asked the provider");
+    assert!(holder.ended().is_none());
+    holder.kill();
     house.is_over(&provider, 6 * SECOND);
 }
 
