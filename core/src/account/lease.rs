@@ -65,7 +65,6 @@ pub struct Lease {
 
 /// Whether a lease lasts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(dead_code, reason = "playbacks of titles are to come")]
 pub(super) enum Rest {
     Kept,
     Over,
@@ -105,7 +104,6 @@ impl Lease {
     }
 
     /// The last request is over, in order.
-    #[allow(dead_code, reason = "playbacks of titles are to come")]
     pub(super) fn rest(&mut self, now: Time) -> Rest {
         let until = match self.state {
             LeaseState::Starting => self.kept.take(),

@@ -9,8 +9,10 @@ use core::time::Duration;
 use super::*;
 use crate::config::{Account, Config, Provider};
 use crate::id::Id;
-use crate::input::{Client, Output, UserId, Viewing};
+use crate::input::{Client, UserId, Viewing};
+pub(super) use crate::input::{Grant, RequestId, TitleId};
 use crate::playback::Item;
+pub(super) use crate::playback::Place;
 
 pub(super) fn ms(ms: u64) -> Time {
     Time::from_micros(ms * 1000)
@@ -252,7 +254,7 @@ impl Stage {
         assert_eq!(room.waiting(), waiting);
         for state in room.accounts() {
             assert_eq!(state.reserved, reserved.get(&state.account).copied().unwrap_or_default());
-            assert!(state.limit == 0 || state.resting <= state.limit + 1);
+            assert!(state.limit == 0 || state.resting <= 2 * state.limit + 1);
         }
         for (id, row) in room.allocations() {
             let by = row.expected_by.and_then(|holder| room.holders.get(&holder)?.wish.as_ref()?.expects);

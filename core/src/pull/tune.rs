@@ -116,7 +116,6 @@ impl Pull {
     }
 
     /// The strongest of those that want to watch a feed became another one; `None`: nobody does.
-    #[allow(dead_code, reason = "playbacks of titles are to come")]
     pub(crate) fn set_strength(&mut self, cx: &mut Context<'_>, feed: FeedId, strength: Option<Strength>) {
         let Some(id) = self.tuned.channel_of(feed) else { return };
         if let Some(origins) = self.tuned.get_mut(id).and_then(|channel| channel.origins.as_mut()) {
