@@ -35,7 +35,7 @@ fn main() -> Outcome<()> {
     println!("CPU seconds per GB delivered, over {} s; the program's own, all its threads", time.as_secs());
     println!("{:>8} {:>10} {:>10} {:>10} {:>12}", "viewers", "what", "MB/s", "CPU s/GB", "MB resident");
     for viewers in sizes {
-        for (what, path) in [("films", "/movie/zoe/zoe-secret"), ("live", "/live/zoe/zoe-secret")] {
+        for (what, path) in [("films", "/movie/zoe/zoe-secret"), ("a stream", "/live/zoe/zoe-secret")] {
             let edge = edge(&origin)?;
             let path = format!("{path}/{}", number(&edge, what)?);
             let audience = Audience::open(edge.address(), &path, *viewers)?;
@@ -69,7 +69,7 @@ fn edge(origin: &Origin) -> Outcome<Edge> {
     let base = format!("http://{}", origin.address);
     let entry = |name: &str, address: &str| format!("#EXTINF:-1 group-title=\"{name}\",{name}\n{base}{address}\n");
     let text = [
-        entry("live", "/live/acc/key/1.ts"),
+        entry("a stream", "/live/acc/key/1.ts"),
         entry("films", "/movie/acc/key/2.mp4"),
         entry("parts", "/movie/acc/key/3.m3u8"),
     ];
@@ -108,8 +108,8 @@ fn idle(edge: &Edge, from: u64, number_of: u64) -> Outcome<()> {
         let agent = format!("viewer {number}");
         let list = get(&path, &agent).text();
         let line = list.lines().find(|line| !line.starts_with('#')).ok_or_else(|| format!("no segment in {list}"))?;
-        let part = line.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or(line, |(_, path)| path);
-        let answer = get(&format!("/{}", part.trim_start_matches('/')), &agent);
+        let part = url::Url::parse(&edge.url(&path))?.join(line)?;
+        let answer = get(part.path(), &agent);
         if answer.status != 200 {
             return Err(format!("{}: {}", answer.status, answer.text()).into());
         }
