@@ -493,8 +493,9 @@ impl Relays {
 }
 
 impl Server {
-    /// Closes the connection to the provider. [`Server::tell_closed`] says so, once.
+    /// Closes the connection to the provider, which [`Server::tell_closed`] says once, or the file.
     fn drop_upstream(&mut self, request: RequestId) {
+        self.close_file(request);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         let Some(upstream) = relay.upstream.take() else { return };
         relay.closed = Some(upstream.allocation);
