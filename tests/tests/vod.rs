@@ -424,6 +424,40 @@ fn v5_a_block_lasts_as_long_as_it_was_to() {
     house.is_over(&provider, 3 * SECOND);
 }
 
+/// Films of this machine's own: the same players, and nobody else to ask.
+#[test]
+fn files_of_this_machine_are_films_too() {
+    let _turn = turn();
+    let folder = prepared::scratch("films");
+    std::fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    let clips = Clips::ready();
+    for (clip, name) in [(Clip::Tail, "Tail.mp4"), (Clip::Matroska, "Matroska.mkv")] {
+        std::fs::copy(clips.path(clip), folder.join(name)).expect("it is there");
+    }
+    std::os::unix::fs::symlink(clips.path(Clip::Fast), folder.join("Outside.mp4")).expect("a link");
+    let house = Household::open(&format!("[[library]]\nname = \"disk\"\npath = \"{}\"\n", folder.display()));
+    let films = house.api("anna", "get_vod_streams");
+    assert_eq!(films.as_array().map(Vec::len), Some(2), "a link that leads out is none: {films}");
+    for name in ["Tail", "Matroska"] {
+        let url = house.url(&house.film("anna", name));
+        for program in [Program::Ffmpeg, Program::Mpv, Program::Vlc, Program::GStreamer] {
+            let mut player = program.play_from(&url, 60);
+            program.is_seen(&mut player, PATIENCE);
+            assert!(house.counted("anna") <= 1, "{program:?} {name}: {}", house.user("anna"));
+            player.kill();
+            house.counts("anna", 0, 3 * SECOND);
+        }
+    }
+    let bytes = clips.file(Clip::Tail);
+    let answer = house.part("curl", &house.film("anna", "Tail"), "bytes=-500");
+    assert!(answer.status == 206 && answer.body == bytes[bytes.len() - 500..], "{}", answer.status);
+    let file = prepared::scratch("film.mp4");
+    let mut client = aria2(&house.url(&house.film("anna", "Tail")), 4, &file);
+    assert!(client.wait(PATIENCE).success(), "{}", client.log());
+    assert!(std::fs::read(&file).expect("it is there") == *bytes, "{}", client.log());
+    house.counts("anna", 0, 3 * SECOND);
+}
+
 #[test]
 fn redbot_has_nothing_to_say_of_a_film_and_a_playlist() {
     let _turn = turn();
