@@ -115,6 +115,7 @@ async def serve(modules):
     here = pathlib.Path(__file__).parent
     app.router.add_get("/whip_whep.html", lambda request: web.FileResponse(here / "whip_whep.html"))
     app.router.add_get("/hls_js.html", lambda request: web.FileResponse(here / "hls_js.html"))
+    app.router.add_get("/video.html", lambda request: web.FileResponse(here / "video.html"))
     app.router.add_get("/hls.js", lambda request: web.FileResponse(modules / "hls.js" / "dist" / "hls.min.js"))
     app.router.add_get("/whip.js", lambda request: web.FileResponse(modules / "whip-whep" / "whip.js"))
     runner = web.AppRunner(app)

@@ -90,6 +90,14 @@ impl Edge {
         Holdings::of(self.process.pid())
     }
 
+    /// How long all its threads together have run on a processor.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn cpu(&self) -> Duration {
+        self.process.cpu()
+    }
+
     /// A variable of the environment that it runs in.
     pub fn variable(&self, name: &str) -> Option<String> {
         let all = std::fs::read(format!("/proc/{}/environ", self.process.pid())).expect("it runs");

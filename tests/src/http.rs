@@ -323,6 +323,14 @@ impl Connection {
         }
     }
 
+    /// So many bytes of a body of known length, or all that come before it breaks off.
+    pub fn some(&mut self, length: usize, limit: Duration) -> Vec<u8> {
+        let until = Instant::now() + limit;
+        while self.unread.len() < length && self.more(until).is_ok() {}
+        let length = length.min(self.unread.len());
+        self.unread.drain(..length).collect()
+    }
+
     /// The socket and what was read ahead, for a body that never ends.
     pub fn into_stream(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.unread)

@@ -8,8 +8,10 @@
 //! * [`publisher`]: aiortc, GStreamer's WHIP elements, FFmpeg's WHIP muxer
 //! * [`browser`]: headless Chromium, driven over DevTools
 //! * [`origin`]: the live stream of an encoder over HTTP, which falls silent and comes back as a test wants
+//! * [`provider`]: a panel with accounts that it counts and limits, and with everything that panels have
 //! * [`viewer`]: a socket that reads a live stream, ffprobe, ffmpeg
 //! * [`player`]: ffmpeg, mpv, VLC, GStreamer's playbin and curl, as people start them
+//! * [`household`]: an edge between users and a provider
 //! * [`network`]: a namespace with two ways to the edge, and one that is cut off from it
 //! * [`process`]: child processes that report by lines of JSON
 //! * [`prepared`]: what `tests/run` has put where
@@ -19,6 +21,7 @@
 
 pub mod browser;
 pub mod edge;
+pub mod household;
 pub mod http;
 pub mod network;
 pub mod offer;
@@ -26,6 +29,7 @@ pub mod origin;
 pub mod player;
 pub mod prepared;
 pub mod process;
+pub mod provider;
 pub mod publisher;
 pub mod viewer;
 

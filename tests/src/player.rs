@@ -1,6 +1,7 @@
 //! Players that people have: ffmpeg, mpv, VLC, GStreamer's playbin, curl. None of them is told to behave.
 
 use std::os::unix::fs::chown;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -38,21 +39,30 @@ impl Program {
     /// # Panics
     /// When it is not installed.
     pub fn command(self, url: &str) -> Command {
+        self.command_from(url, 0)
+    }
+
+    /// What plays an address from this second on, where it can be told so: curl and `gst-launch-1.0` cannot.
+    fn command_from(self, url: &str, second: u32) -> Command {
         let mut command;
         match self {
             Program::Ffmpeg => {
                 command = prepared::tool("ffmpeg");
                 command.args(["-nostdin", "-hide_banner", "-v", "warning", "-stats_period", "0.2"]);
+                if second > 0 {
+                    command.args(["-ss", &second.to_string()]);
+                }
                 command.args(["-progress", "pipe:1", "-i", url, "-f", "null", "-"]);
             }
             Program::Mpv => {
                 command = prepared::tool("mpv");
                 command.args(["--no-config", "--vo=null", "--ao=null", "--msg-level=all=warn,cplayer=v"]);
-                command.args(["--no-input-terminal", url]);
+                command.args(["--no-input-terminal", &format!("--start={second}"), url]);
             }
             Program::Vlc => {
                 command = vlc();
-                command.args(["--no-color", "-vv", "--vout", "vdummy", "--aout", "adummy", "--play-and-exit", url]);
+                command.args(["--no-color", "-vv", "--vout", "vdummy", "--aout", "adummy", "--play-and-exit"]);
+                command.args([&format!("--start-time={second}"), url]);
             }
             Program::GStreamer => {
                 command = prepared::tool("gst-launch-1.0");
@@ -70,6 +80,11 @@ impl Program {
     /// Starts to play an address.
     pub fn play(self, url: &str) -> Process {
         Process::start(&format!("{self:?}"), self.command(url))
+    }
+
+    /// Starts to play an address in the middle, at this second.
+    pub fn play_from(self, url: &str, second: u32) -> Process {
+        Process::start(&format!("{self:?}"), self.command_from(url, second))
     }
 
     /// Whether it shows something, by its own word.
@@ -96,6 +111,28 @@ impl Program {
             self.shows(player).then_some(())
         });
     }
+}
+
+/// An mpv that seeks to each of these seconds, one after the other, plays two seconds more and ends.
+pub fn mpv_that_seeks(url: &str, seconds: &[u32]) -> Process {
+    let mut command = prepared::tool("mpv");
+    let all: Vec<String> = seconds.iter().map(u32::to_string).collect();
+    command.args(["--no-config", "--vo=null", "--ao=null", "--msg-level=all=warn,seek=info", "--no-input-terminal"]);
+    // What it has read ahead would otherwise do for most of them.
+    command.arg("--demuxer-max-back-bytes=0").arg(format!("--script={}", prepared::client("seek.lua").display()));
+    command.args([format!("--script-opts=seek-to={}", all.join(":")), url.to_owned()]);
+    Process::start("mpv", command)
+}
+
+/// aria2, which fetches over as many connections at once as it is told, into a file.
+pub fn aria2(url: &str, connections: u32, file: &Path) -> Process {
+    let mut command = prepared::tool("aria2c");
+    let (folder, name) = (file.parent().expect("a folder"), file.file_name().expect("a name"));
+    command.args(["--no-conf", "--min-split-size=1M", "--console-log-level=notice", "--summary-interval=1"]);
+    command.args(["--allow-overwrite=true", "--file-allocation=none", "--max-tries=0", "--retry-wait=1"]);
+    command.args([format!("--max-connection-per-server={connections}"), format!("--split={connections}")]);
+    command.arg("--dir").arg(folder).arg("--out").arg(name).arg(url);
+    Process::start("aria2c", command)
 }
 
 fn vlc() -> Command {

@@ -130,6 +130,19 @@ impl Process {
         })
     }
 
+    /// How long its threads that still run have run on a processor, together.
+    ///
+    /// # Panics
+    /// When it has ended.
+    pub fn cpu(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("the process lives");
+        let own = threads.flatten().filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split_whitespace().next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(own.sum())
+    }
+
     /// Sends a signal to it and its children.
     pub fn signal(&self, signal: Signal) {
         if self.status.is_none() {

@@ -457,23 +457,22 @@ fn listings(call: &Call<'_>, library: &Library, id: Option<u32>, extent: Extent)
     json!({ "epg_listings": told.collect::<Vec<Value>>() })
 }
 
-/// A stream as `/live/{name}/{password}/{file}` and `/{name}/{password}/{file}` name it: `12`, `12.ts`, `12.m3u8`.
+/// A stream as `/live/{name}/{password}/{file}` and `/{name}/{password}/{file}` name it: `12`, `12.ts`, `12.m3u8`, and `12.mpd` for
+/// one that comes as DASH.
 pub(super) struct File {
     id: u32,
     hls: bool,
+    dash: bool,
 }
 
 impl File {
     /// Reads a file's name.
     pub fn parse(file: &str) -> Option<File> {
-        let (id, hls) = match file.split_once('.') {
-            None | Some((_, "ts")) => (file.split('.').next()?, false),
-            Some((id, "m3u8")) => (id, true),
-            Some(_) => return None,
-        };
+        let (id, extension) = file.split_once('.').unwrap_or((file, "ts"));
         // One stream, one address.
         let number = id.parse().ok().filter(|number: &u32| number.to_string() == id)?;
-        Some(File { id: number, hls })
+        let known = matches!(extension, "ts" | "m3u8" | "mpd");
+        known.then_some(File { id: number, hls: extension == "m3u8", dash: extension == "mpd" })
     }
 }
 
@@ -483,7 +482,7 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
         return call.answer(not_found());
     }
     let Some(user) = login::user(call, request, name, password) else { return };
-    let feed = match call.server.catalog().get(file.id).map(|stream| stream.feed) {
+    let feed = match call.server.catalog().get(file.id).map(|stream| stream.feed).filter(|_| !file.dash) {
         Some(feed) => feed,
         None => match tuned(call, request, user, file) {
             Some(feed) => feed,
@@ -504,7 +503,8 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
 
 /// The feed of a live title of a provider's; the request is answered where there is none.
 fn tuned(call: &mut Call<'_>, request: &Request, user: UserId, file: &File) -> Option<FeedId> {
-    let Some(title) = call.title(user, Kind::Live, file.id) else {
+    let found = call.title(user, Kind::Live, file.id).filter(|title| !file.dash || title.extension == "mpd");
+    let Some(title) = found else {
         call.answer(not_found());
         return None;
     };
