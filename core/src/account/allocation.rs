@@ -158,13 +158,18 @@ impl Accounts {
         let leased = holding.lease.and_then(|lease| Some(self.leases.get(lease)?.account));
         let last = holding.viewing.and_then(|viewing| self.affinities.recall(now, &viewing));
         let known = [pinned, leased, last].into_iter().flatten().filter(|account| !avoid.contains(account));
-        if let Some(account) = known.into_iter().find(|account| self.has(*account, holder, waiting)) {
+        let owed = |account: AccountId| self.is_owed(account, holder, waiting.strength);
+        let has = |account: &AccountId| self.has(*account, holder, waiting) && !owed(*account);
+        if let Some(account) = known.into_iter().find(has) {
             return Some(account);
         }
         if matches!(waiting.pin, Pin::Firm(_)) {
             return None;
         }
-        waiting.providers.iter().find_map(|provider| self.pools.pick(*provider, waiting.title, avoid))
+        let pick = |provider: &ProviderId, title| self.pools.pick(*provider, title, avoid);
+        waiting.providers.iter().find_map(|provider| {
+            pick(provider, Some(waiting.title)).filter(|account| !owed(*account)).or_else(|| pick(provider, None))
+        })
     }
 
     /// An account that a wish can have by grace: one connection more than there may be.

@@ -208,9 +208,8 @@ impl Accounts {
             expects: None,
             armed: Time::NEVER,
         };
-        let found = self.find(now, holder, &waiting, wish.avoid);
-        let granted = found.filter(|account| !self.is_owed(*account, holder, waiting.strength));
-        let granted = granted.map(|account| self.granted(now, holder, &waiting, account));
+        let granted =
+            self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
         let acquired = granted.unwrap_or_else(|| {
             (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
                 _ if !wish.avoid.is_empty() => return Acquired::Exhausted,
@@ -367,23 +366,12 @@ impl Accounts {
         self.serve_freed(now);
     }
 
-    /// What was granted is used only now: its holder's last connection was being closed until then, and that took nothing from the
-    /// time that it has for its first media.
+    /// What was granted is used only now, when its holder's last connection is closed. If its lease ran out over that, it begins anew.
     pub(crate) fn opened(&mut self, now: Time, allocation: AllocationId) {
-        let Some(row) = self.allocations.get(allocation) else { return };
-        let (holder, binding) = (row.holder, row.binding);
-        let Some(holding) = self.holders.get_mut(&holder) else { return };
+        let Some(holder) = self.allocations.get(allocation).map(|row| row.holder) else { return };
+        let Some(holding) = self.holders.get_mut(&holder).filter(|holding| holding.lease.is_none()) else { return };
         holding.silent = false;
-        match holding.lease.and_then(|id| Some((id, self.leases.get_mut(id)?))) {
-            Some((id, lease)) if lease.state == LeaseState::Starting => {
-                if binding == Some(Binding { lease: id, generation: lease.generation }) {
-                    lease.deadline = now + self.starting_deadline;
-                    self.timers.set(Wake::Lease(id), &mut lease.armed, lease.deadline);
-                }
-            }
-            Some(_) => {}
-            None => self.bind(now, holder, allocation),
-        }
+        self.bind(now, holder, allocation);
         self.refresh(now, holder);
         self.serve_freed(now);
     }

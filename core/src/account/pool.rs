@@ -189,18 +189,18 @@ impl Pools {
         self.pools.get(provider.0 as usize).is_some_and(|pool| pool.serving > 0)
     }
 
-    /// The account of a provider whose turn it is and that has a slot for this title.
-    pub fn pick(&self, provider: ProviderId, title: TitleId, avoid: &[AccountId]) -> Option<AccountId> {
+    /// The account of a provider whose turn it is and that has a slot for this title, or for anybody where none is named.
+    pub fn pick(&self, provider: ProviderId, title: Option<TitleId>, avoid: &[AccountId]) -> Option<AccountId> {
         let pool = self.pools.get(provider.0 as usize)?;
         pool.groups.iter().find_map(|group| {
-            let first = (title, 0)..=(title, u32::MAX);
-            let rests = group.resting.range(first).map(|(_, place)| *place);
             let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
-            let has =
-                |place: &u32| self.accounts[*place as usize].serves && self.accounts[*place as usize].has(title, 0);
-            let mut rests = rests.filter(|place| fresh(place) && has(place));
+            let rests = title.and_then(|title| {
+                let rests = group.resting.range((title, 0)..=(title, u32::MAX)).map(|(_, place)| *place);
+                let has = |row: &Account| row.serves && row.has(title, 0);
+                rests.into_iter().find(|place| fresh(place) && has(&self.accounts[*place as usize]))
+            });
             let free = || group.free.range(group.next..).chain(&group.free).copied().find(fresh);
-            rests.next().or_else(free).map(AccountId)
+            rests.or_else(free).map(AccountId)
         })
     }
 

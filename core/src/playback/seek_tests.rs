@@ -249,23 +249,19 @@ fn what_is_wished_for_is_what_was_asked_for_last() {
 }
 
 #[test]
-fn a_grant_that_waits_for_the_last_connection_to_be_closed_has_its_whole_time_for_media() {
+fn a_lease_that_ran_out_before_its_connection_was_opened_begins_anew() {
     let mut stage = Stage::new([user(1, 0)], [provider(&[2])], with(&[]));
     stage.closing = 6_000;
+    stage.origins.insert(AccountId(0), super::stage::Origin::Mute);
     let first = stage.rest(0, vod(1), A);
     assert!(stage.is_fetched(first));
-    for account in [0, 1] {
-        stage.origins.insert(AccountId(account), super::stage::Origin::Mute);
-    }
+    stage.run(1_000);
     let second = stage.rest(0, vod(1), A);
-    stage.run(5_990);
-    assert_eq!(stage.fate(second), None);
-    stage.run(20);
-    assert!(stage.is_fetched(second), "its lease ran out, but it has the account");
-    // Nothing comes over it.
-    stage.run(4_980);
+    stage.run(6_000);
+    assert!(stage.is_fetched(second), "it has the account, and no lease");
+    stage.run(4_990);
     assert!(stage.is_fetched(second));
-    stage.run(20_000);
-    assert_eq!(stage.refused(second), Some(RefuseReason::ProviderFailed));
+    stage.run(10_000);
+    assert_eq!((stage.refused(second), stage.at(second)), (Some(RefuseReason::ProviderFailed), 12_000));
     stage.is_empty();
 }
