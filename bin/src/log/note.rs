@@ -339,6 +339,24 @@ mod tests {
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), RefuseReason::ALL.len());
+        let mut words: Vec<&str> = ViewerEnd::ALL.iter().map(|reason| viewer_ended(*reason).1).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), ViewerEnd::ALL.len());
+    }
+
+    #[test]
+    fn a_login_that_fails_is_told_by_a_name_only_where_somebody_has_it() {
+        let mut settings = Settings::default();
+        settings.core.users = vec![holdfast_core::config::User { name: "anna".into(), ..Default::default() }];
+        for (user, failures, sentence) in [
+            (Some(0), 1, "192.0.2.1 tried to log in with a wrong password for \"anna\""),
+            (None, 3, "192.0.2.1 tried to log in under a name that nobody has (the last of 3 that failed)"),
+        ] {
+            let user = user.map(holdfast_core::input::UserId);
+            let told = tell(&Note::LoginFailed { peer: "192.0.2.1".into(), user, failures }, &settings);
+            assert_eq!((told.level, told.sentence.as_str()), (Level::WARN, sentence));
+        }
     }
 
     fn config(endpoints: &[(&str, u32)]) -> Settings {

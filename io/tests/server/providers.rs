@@ -362,6 +362,12 @@ fn a_panel_is_read_and_its_series_asked_for_when_somebody_looks() {
     desk.send(one, &ask);
     desk.run(730_000);
     assert!(desk.read(one).contains("\"episodes\":{}") && desk.links.is_empty());
+    // Whoever is gone needs no answer of the second.
+    let gone = desk.connect();
+    desk.send(gone, &ask);
+    desk.server.closed(desk.time(), gone);
+    desk.answers("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
+    assert!(desk.links.is_empty());
     // What the first cannot say, the second can.
     desk.send(one, &ask);
     desk.answers("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use holdfast_core::config::User;
 use holdfast_io::providers::{Guide, ProviderSettings};
-use holdfast_io::server::{Clip, ConnId, Settings, Slates};
+use holdfast_io::server::{Clip, ConnId, ConnectError, Settings, Slates};
 
 use crate::channels::{Encoder, OK, media};
 use crate::desk::Desk;
@@ -135,4 +135,38 @@ fn whoever_gives_way_sees_why_before_the_end() {
         assert_eq!(desk.links.len(), 1, "the account is Ben's");
         leaves(&mut desk, ben);
     }
+}
+
+#[test]
+fn a_request_goes_on_with_what_it_found_though_the_catalogue_changes() {
+    let users = vec![User { name: "anna".into(), ..User::default() }];
+    let own = |url, seconds| ProviderSettings {
+        guide: Guide::None,
+        refresh: std::time::Duration::from_secs(seconds),
+        ..provider(url, &[("a", "b")])
+    };
+    let providers = vec![own("http://p.example/x.m3u", 3600), own("http://q.example/x.m3u", 20)];
+    let mut desk = desk_of(providers, users, Settings::default());
+    let list = |host: &str, file: u32| format!("#EXTM3U\n#EXTINF:-1,A\nhttp://{host}.example/movie/a/b/{file}.mp4\n");
+    desk.serves(list("p", 1));
+    desk.serves(list("q", 2));
+    let film = desk.api("anna", "get_vod_streams")[0]["stream_id"].clone();
+    desk.run(19_500);
+    let conn = desk.connect();
+    desk.send(conn, format!("GET /movie/anna/x/{film}.mp4 HTTP/1.1\r\nHost: h\r\n\r\n"));
+    let (first, target) = desk.link();
+    assert_eq!(target.host, "p.example");
+    desk.run(20_000);
+    let (catalogue, target) = desk.links[1].clone();
+    assert_eq!(target.host, "q.example");
+    desk.link_opens(catalogue);
+    let content = list("q", 99);
+    desk.link_says(catalogue, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{content}", content.len()));
+    desk.links.clear();
+    desk.server.link_failed(desk.time(), first, ConnectError::Refused);
+    desk.turn();
+    let (second, _) = desk.link();
+    desk.link_opens(second);
+    let asked = String::from_utf8(desk.asked.remove(&second).unwrap()).unwrap();
+    assert!(asked.starts_with("GET /movie/a/b/2.mp4 HTTP/1.1\r\nHost: q.example\r\n"), "{asked}");
 }

@@ -14,7 +14,7 @@ use crate::http::client::{Event, Exchange};
 use crate::providers::Kind;
 use crate::providers::xtream::{self, Told};
 use crate::routes;
-use crate::server::connection::Work;
+use crate::server::connection::{Connection, Work};
 use crate::server::link::{LinkId, Owner, Target};
 use crate::server::{Call, ConnId, Server};
 
@@ -180,8 +180,13 @@ impl Server {
 
     /// Nothing came of it: somebody else may know.
     pub(in crate::server) fn inquiry_failed(&mut self, now: Time, id: InquiryId) {
-        let Some(inquiry) = self.end_inquiry(id) else { return };
-        self.ask_next(now, inquiry.series, inquiry.clients, inquiry.others);
+        let Some(Inquiry { series, mut clients, others, .. }) = self.end_inquiry(id) else { return };
+        let waits = |connection: &Connection| matches!(connection.work, Work::Inquiring);
+        clients.retain(|client| self.connections.get(*client).is_some_and(waits));
+        // Nobody is asked for the sake of whoever is gone.
+        if !clients.is_empty() {
+            self.ask_next(now, series, clients, others);
+        }
     }
 
     fn end_inquiry(&mut self, id: InquiryId) -> Option<Inquiry> {

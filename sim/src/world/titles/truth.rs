@@ -611,6 +611,12 @@ impl Truth {
 
     pub fn title_before(&mut self, now: Time, input: &Input) {
         let titles = &mut self.titles;
+        let is_fetched =
+            |request: &RequestId| titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching);
+        let fetched = match input {
+            Input::Failed { request, .. } | Input::Finished { request, .. } => is_fetched(request),
+            _ => false,
+        };
         match input {
             Input::Fetch { request, ask } if !titles.is_request(*request) => {
                 titles.asked(now, *request, ask.viewing, Some(ask.clone()));
@@ -626,19 +632,13 @@ impl Truth {
                     _ => {}
                 }
             }
-            Input::Failed { request, failure: _ } => {
-                if titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching) {
-                    titles.stage(now, *request, Stage::Failing);
-                    if let Some(row) = titles.requests.get_mut(request) {
-                        row.failed = true;
-                    }
+            Input::Failed { request, .. } if fetched => {
+                titles.stage(now, *request, Stage::Failing);
+                if let Some(row) = titles.requests.get_mut(request) {
+                    row.failed = true;
                 }
             }
-            Input::Finished { request, .. } => {
-                if titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching) {
-                    titles.stage(now, *request, Stage::Finishing);
-                }
-            }
+            Input::Finished { request, .. } if fetched => titles.stage(now, *request, Stage::Finishing),
             // It is closed, whatever was due before the core hears of it.
             Input::Closed { allocation } => titles.closed(now, *allocation),
             Input::Drain => titles.draining = true,
