@@ -462,6 +462,9 @@ impl Accounts {
             self.queue.insert(holder, waiting);
             self.review(now, out, holder);
         }
+        if strength.is_none() && self.is_over_limit(holder) {
+            return self.give_up(now, holder, Why::Idle);
+        }
         self.refreshed(now, out, holder);
     }
 

@@ -339,6 +339,12 @@ impl Accounts {
         }
     }
 
+    /// Whether the holder's account has one connection more than there may be, by grace: one that is kept for nobody ends it.
+    pub(super) fn is_over_limit(&self, holder: Holder) -> bool {
+        let live = self.holders.get(&holder).and_then(|holding| self.allocations.get(holding.live?));
+        live.and_then(|row| self.pools.get(row.account)).is_some_and(|account| account.graced.is_some())
+    }
+
     /// A connection was closed: a grace is over where there is a slot for it now, or it was that one.
     pub(super) fn settle_grace(&mut self, id: AccountId, closed: AllocationId) {
         let Some(account) = self.pools.get(id) else { return };

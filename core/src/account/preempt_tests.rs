@@ -444,6 +444,23 @@ fn instant(stage: &Stage, holder: Holder) -> Wish<'static> {
 }
 
 #[test]
+fn what_is_kept_for_nobody_ends_a_grace() {
+    let mut stage = Stage::new(vec![overlapping(1)]);
+    let first = stage.grant(wish(A));
+    stage.confirm(first);
+    let second = stage.grant(instant(&stage, B));
+    stage.confirm(second);
+    stage.run(400);
+    stage.set_strength(A, None);
+    assert_eq!(gave_up(&stage), [(A, Why::Idle)]);
+    stage.close(first);
+    assert!(!stage.room.account(AccountId(0)).unwrap().graced, "it has a slot of its own now");
+    stage.run(60_000);
+    assert_eq!(gave_up(&stage), [(A, Why::Idle)]);
+    stage.close(second);
+}
+
+#[test]
 fn an_instant_grace_is_one_more_where_the_account_bears_it() {
     let mut stage = Stage::new(vec![overlapping(1)]);
     let first = stage.grant(wish(A));

@@ -1,5 +1,5 @@
 //! Live HLS of our own feeds: `/live/{endpoint}/index.m3u8` is the first slot, `/live/{endpoint}/{slot}/index.m3u8` any, counted
-//! from 1, `/live/{channel}/index.m3u8` a channel.
+//! from 1, `/live/{channel}/index.m3u8` a channel. What the index of a provider's live stream names is under `/live/~{title}/`.
 //!
 //! Whoever asks for `index.m3u8` is a viewer, is held until there is something to watch, and gets a token: its player asks for
 //! everything else with that, on however many connections. mpv asks for it twice, so that the former of two of one client
@@ -11,7 +11,7 @@
 //! A segment is refused with 410 then: ffmpeg, VLC and hls.js go on with their playlist, and an answer would be seen by
 //! somebody who is not counted.
 
-use holdfast_core::input::{FeedId, Input, Token, ViewerId};
+use holdfast_core::input::{FeedId, Input, TitleId, Token, ViewerId, Viewing};
 use holdfast_core::playback::Item;
 
 use super::{live, login, not_allowed};
@@ -22,8 +22,11 @@ use crate::server::{At, Call, Fetch, Joining, Server};
 
 /// Answers a request for a file of a feed.
 pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str, Option<&str>), file: File) {
-    let Some(feed) = live::enter(call, request, name, slot) else { return };
     let token = request.query_value("v").and_then(|token| Hex::parse(&token));
+    if let (Some(title), None) = (title(name), slot) {
+        return serve_title(call, request, title, token, file);
+    }
+    let Some(feed) = live::enter(call, request, name, slot) else { return };
     match (request.method, file) {
         (Method::Get | Method::Head, File::Segment(number)) => segment(call, request.method, feed, token, number),
         (Method::Get, File::Index) => {
@@ -38,6 +41,62 @@ pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str,
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
         }
         _ => call.answer(not_allowed("GET, HEAD, OPTIONS")),
+    }
+}
+
+/// How the live stream of a provider is called below `/live/`: as no endpoint and no channel can be.
+fn name_of(title: TitleId) -> String {
+    format!("~{:x}", title.0)
+}
+
+fn title(name: &str) -> Option<TitleId> {
+    let number = name.strip_prefix('~')?;
+    // One stream, one address.
+    let title = u64::from_str_radix(number, 16).ok().map(TitleId)?;
+    (name_of(title) == name).then_some(title)
+}
+
+/// What the index of a provider's live stream names. It is known by its title, since its feed is another one each time that
+/// somebody wants it after nobody did.
+fn serve_title(call: &mut Call<'_>, request: &Request, title: TitleId, token: Option<Token>, file: File) {
+    let feed = call.server.edge().pull().tuned(title).and_then(|channel| call.server.edge().pull().feed_of(channel));
+    match (request.method, file, feed) {
+        (Method::Get | Method::Head, File::Segment(number), Some(feed)) => {
+            segment(call, request.method, feed, token, number);
+        }
+        (Method::Get | Method::Head, File::Segment(_), None) => call.answer(not_watching()),
+        (Method::Get, File::Media, _) => media_of_title(call, title, feed, token),
+        // Its index is where lists have it.
+        (Method::Get | Method::Head, File::Index, _) => call.answer(no_token()),
+        (Method::Head, _, _) => call.answer(playlist_head()),
+        (Method::Options, _, _) => {
+            let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
+            call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
+        }
+        _ => call.answer(not_allowed("GET, HEAD, OPTIONS")),
+    }
+}
+
+fn media_of_title(call: &mut Call<'_>, title: TitleId, feed: Option<FeedId>, token: Option<Token>) {
+    let Some(token) = token else { return call.answer(no_token()) };
+    match call.server.edge().feeds().known(token) {
+        Some((viewer, own)) if Some(own) == feed => {
+            call.begins(viewer);
+            call.ask(|request| Input::Playlist { request, viewer });
+        }
+        Some(_) => call.answer(no_token()),
+        // It joins anew, by what it was given out for.
+        None => {
+            let owner = call.owner(token).filter(|viewing| call.may_play(viewing.user, title));
+            let tuned = owner.and_then(|owner| Some((owner, call.server.tune(call.now, title)?)));
+            match tuned {
+                Some((owner, feed)) => {
+                    let viewing = Viewing { item: Item::LiveHls(feed), ..owner };
+                    call.join_to_poll(feed, Some(viewing), Joining::Again(token));
+                }
+                None => call.answer(not_watching()),
+            }
+        }
     }
 }
 
@@ -90,7 +149,9 @@ fn segment(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Toke
 /// What a viewer gets that polls from now on.
 pub(crate) fn index(server: &Server, feed: FeedId, token: Token, at: At) -> Response {
     let bandwidth = hls::bandwidth(server.edge().feeds().segments(feed));
-    let path = server.catalog().path_of(feed).unwrap_or_default();
+    let pull = server.edge().pull();
+    let title = pull.channel_of(feed).and_then(|channel| pull.title_of(channel)).map(|(title, _)| name_of(title));
+    let path = title.unwrap_or_else(|| server.catalog().path_of(feed).unwrap_or_default().to_owned());
     let base = match at {
         At::Feed => String::new(),
         At::User => format!("../../{path}/"),

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use holdfast_core::input::{Note, UserId};
+use holdfast_core::input::{Note, TitleId, UserId};
 
 use super::Call;
 use crate::hls::sealed::{NotOurs, Sealed};
@@ -44,9 +44,13 @@ impl Call<'_> {
 
     /// The title that addresses name so, if the user may have it.
     pub fn title(&self, user: UserId, kind: Kind, id: u32) -> Option<Title> {
-        let title = self.server.providers.find(kind, id)?;
+        self.server.providers.find(kind, id).filter(|title| self.may_play(user, title.title))
+    }
+
+    /// Whether it is in a group that the user may see.
+    pub fn may_play(&self, user: UserId, title: TitleId) -> bool {
         let groups = self.server.users.get(user).map_or(&[][..], |own| &own.groups);
-        self.server.providers.permits(title.title, groups).then_some(title)
+        self.server.providers.permits(title, groups)
     }
 
     /// What an address that was sealed here stands for.

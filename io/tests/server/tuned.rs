@@ -7,7 +7,7 @@ use holdfast_io::providers::{Guide, ProviderSettings};
 use holdfast_io::server::{Clip, ConnId, ConnectError, Settings, Slates};
 
 use crate::channels::{Encoder, OK, media};
-use crate::desk::Desk;
+use crate::desk::{Desk, content};
 use crate::providers::{desk_of, provider};
 
 /// So many streams at a provider with one account; Anna is weaker than Ben.
@@ -169,4 +169,53 @@ fn a_request_goes_on_with_what_it_found_though_the_catalogue_changes() {
     desk.link_opens(second);
     let asked = String::from_utf8(desk.asked.remove(&second).unwrap()).unwrap();
     assert!(asked.starts_with("GET /movie/a/b/2.mp4 HTTP/1.1\r\nHost: q.example\r\n"), "{asked}");
+}
+
+/// The address of the media playlist that an index names, as a player resolves it.
+fn media_playlist(index: &str, asked: &str) -> String {
+    assert!(index.starts_with("HTTP/1.1 200 OK\r\n"), "{index}");
+    let name = content(index).lines().find(|line| line.contains("media.m3u8?v=")).expect("a playlist").to_owned();
+    let base: url::Url = format!("http://h{asked}").parse().unwrap();
+    let address = base.join(&name).unwrap();
+    format!("{}?{}", address.path(), address.query().unwrap())
+}
+
+#[test]
+fn a_stream_plays_as_hls_and_a_player_that_was_paused_comes_back() {
+    let mut desk = desk(2, Settings::default());
+    let get = |path: &str| format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+    for asked in [format!("/live/anna/x/{}.m3u8", desk.id_of("S0")), format!("/anna/x/{}.m3u8", desk.id_of("S1"))] {
+        let conn = desk.connect();
+        desk.send(conn, get(&asked));
+        let (link, _) = desk.link();
+        desk.link_opens(link);
+        desk.link_says(link, OK);
+        desk.link_says(link, media(250));
+        let address = media_playlist(&desk.read(conn), &asked);
+        let list = desk.ask(&get(&address));
+        let segment = content(&list).lines().find(|line| line.starts_with("segment-")).expect("a segment").to_owned();
+        let (directory, _) = address.rsplit_once('/').unwrap();
+        let segment = format!("{directory}/{segment}");
+        let head = desk.ask(&format!("HEAD {segment} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        // It asks for nothing until nobody is there any more, and then for the same address.
+        desk.run(desk.now + 60_000);
+        assert_eq!((desk.links.len(), desk.server.edge().playback().playbacks().count()), (0, 0));
+        let head = desk.ask(&format!("HEAD {segment} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert!(head.starts_with("HTTP/1.1 410 "), "{head}");
+        let again = desk.connect();
+        desk.send(again, get(&address));
+        let (link, _) = desk.link();
+        desk.link_opens(link);
+        desk.link_says(link, OK);
+        desk.link_says(link, media(250));
+        assert!(content(&desk.read(again)).contains("segment-"), "under the address that it has");
+        assert_eq!(desk.server.edge().playback().playbacks().count(), 1);
+        desk.run(desk.now + 60_000);
+        assert!(desk.links.is_empty());
+    }
+    for wrong in ["/live/~1/media.m3u8?v=00", "/live/~/media.m3u8", "/live/~01/index.m3u8", "/live/~x/segment-1.ts"] {
+        let answer = desk.ask(&get(wrong));
+        assert!(answer.starts_with("HTTP/1.1 404 ") || answer.starts_with("HTTP/1.1 410 "), "{wrong}: {answer}");
+    }
 }
