@@ -535,7 +535,7 @@ keys! {
         |s, n| &mut s.accounts[n].core.enabled, Flag;
     "account[].expires", "From when on it is not used any more, as a user's. Empty: never.",
         |s, n| &mut s.accounts[n].expires, Moment;
-    "account[].overlap", "Whether the provider bears one connection more for a moment, so that zapping need not wait.",
+    "account[].overlap", "Whether the provider bears one connection more for a moment, so that zapping need not wait; \"grace_instant\" among `strategies` uses it.",
         |s, n| &mut s.accounts[n].core.overlap, Flag;
 
     "library[].name", "What status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique. Its titles are others under another name.",

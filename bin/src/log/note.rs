@@ -284,7 +284,7 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
         ),
         ViewerEnd::Stuck => (
             Level::INFO,
-            "was ended: its player took nothing for `live.progress_timeout`; it is gone without a word, or paused",
+            "was ended: its player took nothing for `live.progress_timeout`; it is gone without a word, paused, or much too slow",
         ),
         ViewerEnd::Idle => (Level::INFO, "was ended: nothing came into the stream for `live.idle`"),
         ViewerEnd::Ended => {
