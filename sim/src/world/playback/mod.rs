@@ -1,7 +1,7 @@
 //! Users in the world: players that come, zap, are refused, evicted and kicked; the truth of their places, and its judges.
 
 mod named;
-mod oracle;
+pub(super) mod oracle;
 mod population;
 pub(super) mod truth;
 mod witness;

@@ -24,6 +24,8 @@ use holdfast_core::time::Time;
 use super::super::oracle::{Bench, Broken, Verdict, holds};
 use super::truth::{Play, Stage, is_of_feeds};
 
+/// How many users that play titles are looked at after each call.
+pub const FEW: usize = 20;
 /// How long a refusal answers the same player again.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
 
@@ -427,6 +429,20 @@ impl Bench<'_> {
 
     /// Judges how users stand after each call: those that something happened to.
     pub fn play_standing(&self, edge: &Edge) -> Verdict {
+        let users = &self.truth.users;
+        if self.truth.titles.users.len() <= FEW {
+            self.play_tables(edge)?;
+        }
+        holds!(!self.truth.draining || users.alive == 0, "play-10", "{} play or wait at the end", users.alive);
+        if let Some(first) = users.queue.front() {
+            let latest = users.plays[first].asked + users.settings.permit_wait + self.allowance.slack;
+            holds!(self.now <= latest, "play-6", "{first:?} waits for a permit longer than until {latest:?}");
+        }
+        users.touched.iter().try_for_each(|user| self.play_user(edge, *user))
+    }
+
+    /// Judges how many permits and deadlines there are: after each call where users are few, else now and then.
+    fn play_tables(&self, edge: &Edge) -> Verdict {
         let (users, room) = (&self.truth.users, edge.playback());
         let (rows, permitted) = self.title_rows(edge);
         let permits = (room.permits(), users.permits() + permitted);
@@ -439,12 +455,7 @@ impl Bench<'_> {
         let timers = (room.timer_count(), users.deadlines());
         let so = timers.0 == timers.1 || rows > 0 && timers.1 <= timers.0 && timers.0 <= timers.1 + rows * 4;
         holds!(so, "play-5", "deadlines, armed and needed: {timers:?}");
-        holds!(!self.truth.draining || users.alive == 0, "play-10", "{} play or wait at the end", users.alive);
-        if let Some(first) = users.queue.front() {
-            let latest = users.plays[first].asked + users.settings.permit_wait + self.allowance.slack;
-            holds!(self.now <= latest, "play-6", "{first:?} waits for a permit longer than until {latest:?}");
-        }
-        users.touched.iter().try_for_each(|user| self.play_user(edge, *user))
+        Ok(())
     }
 
     fn play_user(&self, edge: &Edge, index: usize) -> Verdict {
@@ -498,6 +509,7 @@ impl Bench<'_> {
     /// Judges every user, and what was counted.
     pub fn play_all(&self, edge: &Edge) -> Verdict {
         let (users, room) = (&self.truth.users, edge.playback());
+        self.play_tables(edge)?;
         let rows = (room.playbacks().count(), users.alive + self.title_rows(edge).0);
         holds!(rows.0 == rows.1, "play-5", "playbacks, by the core and in truth: {rows:?}");
         for (index, user) in users.users.iter().enumerate() {

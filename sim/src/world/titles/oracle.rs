@@ -30,6 +30,7 @@ use holdfast_core::playback::{Place, State};
 use holdfast_core::time::Time;
 
 use super::super::oracle::{Bench, Verdict, holds};
+use super::super::playback::oracle::FEW;
 use super::truth::{CLOSING, Request, Stage, Titles};
 
 /// How many parts of a playback may wait.
@@ -569,6 +570,12 @@ impl Bench<'_> {
             let row = titles.allocations.get(id);
             holds!(self.now <= *latest, "account-8", "nothing came over {id} by {latest:?}: {row:?}");
         }
+        if titles.users.len() <= FEW { self.title_places(edge) } else { Ok(()) }
+    }
+
+    /// Judges that no user uses more places than it has.
+    fn title_places(&self, edge: &Edge) -> Verdict {
+        let titles = &self.truth.titles;
         for (index, limits) in titles.users.iter().enumerate() {
             let user = UserId(titles.first + index as u32);
             let room = edge.playback();
@@ -612,6 +619,7 @@ impl Bench<'_> {
             }
         }
         self.account_tables(edge)?;
+        self.title_places(edge)?;
         self.titles_standing(edge)
     }
 

@@ -132,7 +132,7 @@ impl World<'_> {
 
     /// So many players of titles, of every kind, who take their time.
     pub(in super::super) fn invite(&mut self, count: usize) {
-        (self.leisure, self.live_every) = (40, Duration::from_secs(10));
+        (self.leisure, self.live_every) = (120, Duration::from_secs(10));
         let providers = self.providers.len() as u32;
         let mut dice = super::super::generator(self.seed, 50_000);
         self.titles = (0..60).map(|_| providers_of(&mut dice, providers)).collect();

@@ -19,7 +19,7 @@ use super::super::playback::truth::Player;
 use super::super::truth::Truth;
 
 /// How long what is over is remembered.
-const REMEMBERED: Duration = Duration::from_secs(300);
+const REMEMBERED: Duration = Duration::from_secs(120);
 /// The longest that a connection takes to be closed.
 pub const CLOSING: Duration = Duration::from_millis(2_600);
 
