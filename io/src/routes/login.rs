@@ -6,9 +6,9 @@ use std::time::Duration;
 use holdfast_core::input::{Client, UserId, Viewing};
 use holdfast_core::playback::Item;
 
-use super::read_only;
+use super::{Then, read_only};
 use crate::http::field::{RETRY_AFTER, WWW_AUTHENTICATE};
-use crate::http::{FieldValue, Method, Request, Response, Status};
+use crate::http::{FieldValue, Method, Request, RequestBody, Response, Status};
 use crate::providers::library::Library;
 use crate::server::{Attempt, Call, Produce};
 
@@ -23,6 +23,30 @@ pub(super) fn credentials(request: &Request) -> Option<(String, String)> {
     let text =
         decoded.filter(|_| scheme.eq_ignore_ascii_case("basic")).and_then(|bytes| String::from_utf8(bytes).ok())?;
     text.split_once(':').map(|(name, password)| (name.to_owned(), password.to_owned()))
+}
+
+/// No form is longer.
+const FORM: u64 = 64 << 10;
+
+/// Reads the parameters of a POST, which some clients of panels send where others GET.
+pub(super) fn form(call: &mut Call<'_>, request: Request) {
+    match request.body {
+        RequestBody::None => posted(call, request, &[]),
+        RequestBody::Length(_) | RequestBody::Chunked => call.read(FORM, Then::Form(Box::new(request))),
+    }
+}
+
+/// Goes on with it as with a GET that has them in its query. What is there already counts first; what is no form says nothing.
+pub(super) fn posted(call: &mut Call<'_>, mut request: Request, body: &[u8]) {
+    let said = request.headers.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if said.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        && let Ok(form) = std::str::from_utf8(body)
+    {
+        let query = request.query.take().filter(|query| !query.is_empty());
+        request.query = Some(query.map_or_else(|| form.trim().to_owned(), |query| format!("{query}&{}", form.trim())));
+    }
+    (request.method, request.body) = (Method::Get, RequestBody::None);
+    super::request(call, request);
 }
 
 /// The user that these are right for; answers the request if they are not.

@@ -203,6 +203,31 @@ fn plain_addresses_take_basic_and_the_query() {
 }
 
 #[test]
+fn what_is_posted_is_answered_as_what_is_in_a_query() {
+    let mut desk = simple();
+    let post = |path: &str, kind: &str, body: &str| {
+        let length = body.len();
+        format!("POST {path} HTTP/1.1\r\nHost: h\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let form = "application/x-www-form-urlencoded; charset=UTF-8";
+    let login = "username=anna&password=anna%2Dsecret";
+    let answer = json(&desk.ask(&post("/player_api.php", form, login)));
+    assert_eq!(answer["user_info"]["auth"], 1);
+    let streams = format!("{login}&action=get_live_streams");
+    assert_eq!(json(&desk.ask(&post("/player_api.php", form, &streams)))[0]["name"], "live");
+    // What is in both is what the query says.
+    let answer = json(&desk.ask(&post("/player_api.php?action=get_live_categories&username=ben", form, &streams)));
+    assert_eq!(answer["user_info"]["auth"], 0);
+    let empty = format!("POST /player_api.php?{login} HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(json(&desk.ask(&empty))["user_info"]["auth"], 1);
+    assert!(body(&desk.ask(&post("/get.php", form, login))).starts_with("#EXTM3U"));
+    assert!(body(&desk.ask(&post("/xmltv.php", form, login))).contains("<channel id=\"live\">"));
+    assert_eq!(json(&desk.ask(&post("/player_api.php", "text/plain", login)))["user_info"]["auth"], 0);
+    let long = "a".repeat((64 << 10) + 1);
+    assert_eq!(status_of(&desk.ask(&post("/player_api.php", form, &long))), 413);
+}
+
+#[test]
 fn guessing_is_slowed_down_for_its_address_alone() {
     let limits = Limits { login_failures: 3, ..Limits::default() };
     let mut desk = desk(&[], Settings { limits, ..Settings::default() });
