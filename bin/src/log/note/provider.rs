@@ -28,10 +28,15 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             let (level, why) = failed(*failure);
             of(id, level, format!("account {number}: {why}"))
         }
-        Note::CatalogRead { provider, live, films, series, skipped } => {
-            let skipped = if *skipped == 0 { String::new() } else { format!("; {skipped} entries could not be used") };
-            let what = format!("{live} live streams, {films} films, {series} series{skipped}");
-            of(*provider, Level::INFO, what)
+        Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
+            let mut what = format!("{live} live streams, {films} films, {series} series");
+            if *skipped > 0 {
+                what.push_str(&format!("; {skipped} entries could not be used"));
+            }
+            if *beyond > 0 {
+                what.push_str(&format!("; {beyond} more were left out: raise `entries` of the provider to have them"));
+            }
+            of(*provider, if *beyond > 0 { Level::WARN } else { Level::INFO }, what)
         }
         Note::CatalogFault { provider, why } => {
             of(*provider, Level::WARN, format!("cannot be read now, and what was read last is kept: {why}"))
