@@ -79,3 +79,19 @@ fn failed(failure: Failure) -> (Level, String) {
         Failure::Unusable => (Level::WARN, String::from("what it answers is of no use")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalogue_that_was_cut_is_a_warning_that_names_the_key() {
+        let read =
+            |beyond| Note::CatalogRead { provider: ProviderId(0), live: 2, films: 0, series: 0, skipped: 1, beyond };
+        let settings = Settings::default();
+        let (whole, cut) = (tell(&read(0), &settings), tell(&read(7), &settings));
+        assert_eq!((whole.level, cut.level), (Level::INFO, Level::WARN));
+        assert!(!whole.sentence.contains("left out"), "{}", whole.sentence);
+        assert!(cut.sentence.contains("7 more were left out: raise `entries`"), "{}", cut.sentence);
+    }
+}
