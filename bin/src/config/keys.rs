@@ -497,7 +497,7 @@ keys! {
 
     "provider[].name", "What accounts, status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique.",
         |s, n| &mut s.providers[n].name, Name;
-    "provider[].url", "A list: http(s)://…, file:///PATH; or a panel: http(s)://HOST:PORT.",
+    "provider[].url", "A list, also gzipped: http(s)://…, file:///PATH; or a panel: http(s)://HOST:PORT.",
         |s, n| &mut s.providers[n].url, ProviderAt;
     "provider[].kind", "\"m3u\", \"xtream\", or \"auto\": a panel where the URL names nothing but a host, else a list.",
         |s, n| &mut s.providers[n].kind,
@@ -516,7 +516,7 @@ keys! {
         |s, n| &mut s.providers[n].cooling, Span(ms(0), ms(60_000));
     "provider[].allow_private", "Whether its catalogue may lead to private addresses and to this machine, though its URL does not.",
         |s, n| &mut s.providers[n].allow_private, Flag;
-    "provider[].entries", "How many entries of its catalogue are taken.",
+    "provider[].entries", "How many entries of its catalogue are taken; what is left out is said in the log.",
         |s, n| &mut s.providers[n].entries, Count(1, 10_000_000);
     "provider[].bytes", "How much is read of its list, of each answer of its panel, and of its guide.",
         |s, n| &mut s.providers[n].bytes, Size(1 << 10, 1 << 30);

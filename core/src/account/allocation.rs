@@ -118,7 +118,7 @@ impl Holding {
 
 impl Account {
     pub(super) fn state(&self, account: AccountId) -> AccountState<'_> {
-        let Account { provider, limit, used, reserved, serves, counts, .. } = self;
+        let Account { provider, limit, used, reserved, serves, shunned, counts, .. } = self;
         AccountState {
             account,
             provider: *provider,
@@ -128,6 +128,7 @@ impl Account {
             resting: self.resting.len() as u32,
             graced: self.graced.is_some(),
             serves: *serves,
+            shunned: *shunned,
             counts,
         }
     }
@@ -157,6 +158,7 @@ impl Accounts {
         };
         let leased = holding.lease.and_then(|lease| Some(self.leases.get(lease)?.account));
         let last = holding.viewing.and_then(|viewing| self.affinities.recall(now, &viewing));
+        let last = last.filter(|last| self.pools.get(*last).is_some_and(|row| row.shunned <= now));
         let known = [pinned, leased, last].into_iter().flatten().filter(|account| !avoid.contains(account));
         let owed = |account: AccountId| self.is_owed(account, holder, waiting.strength);
         let has = |account: &AccountId| self.has(*account, holder, waiting) && !owed(*account);
@@ -166,7 +168,7 @@ impl Accounts {
         if matches!(waiting.pin, Pin::Firm(_)) {
             return None;
         }
-        let pick = |provider: &ProviderId, title| self.pools.pick(*provider, title, avoid);
+        let pick = |provider: &ProviderId, title| self.pools.pick(now, *provider, title, avoid);
         waiting.providers.iter().find_map(|provider| {
             pick(provider, Some(waiting.title)).filter(|account| !owed(*account)).or_else(|| pick(provider, None))
         })

@@ -40,7 +40,7 @@ pub use wish::{Holder, Strength};
 
 use crate::config::Config;
 use crate::id::Table;
-use crate::input::{AccountId, AllocationId, AllocationKind, Note, Output, ProviderId};
+use crate::input::{AccountId, AllocationId, AllocationKind, Failure, Loss, Note, Output, ProviderId};
 use crate::time::{Time, Timers};
 
 /// An account as it stands.
@@ -62,8 +62,34 @@ pub struct AccountState<'a> {
     pub graced: bool,
     /// Whether it may be used: enabled, and its time not over.
     pub serves: bool,
+    /// Until then others of its priority are preferred: the provider did not want it.
+    pub shunned: Time,
     /// What happened so far.
     pub counts: &'a AccountCounts,
+}
+
+/// For how long others are preferred to an account that its provider did not want.
+const SHUNNED: Duration = Duration::from_secs(60);
+
+/// What was to blame when a connection came to nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Blame {
+    /// The provider does not want the account: 401, 403.
+    Account,
+    /// Anything else, which another account may meet as well.
+    Connection,
+}
+
+impl From<Failure> for Blame {
+    fn from(failure: Failure) -> Self {
+        if matches!(failure, Failure::Status(401 | 403)) { Blame::Account } else { Blame::Connection }
+    }
+}
+
+impl From<Loss> for Blame {
+    fn from(loss: Loss) -> Self {
+        if loss == Loss::Forbidden { Blame::Account } else { Blame::Connection }
+    }
 }
 
 /// Who waits for a deadline.
@@ -304,14 +330,20 @@ impl Accounts {
     }
 
     /// The connection came to nothing at the provider: released, and the lease under which it was granted is over, and with it
-    /// what is remembered of the player's account. Of one that was superseded nothing follows but its release.
-    pub(crate) fn failed(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId) {
+    /// what is remembered of the player's account. Of one that was superseded nothing follows but its release. An account that is to
+    /// blame is tried last for a while.
+    pub(crate) fn failed(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId, blame: Blame) {
         let Some(row) = self.allocations.get(allocation) else {
             self.stale += 1;
             return;
         };
         let (holder, account, binding) = (row.holder, row.account, row.binding);
-        self.pools.change(account, |account| account.counts.failed += 1);
+        self.pools.change(account, |account| {
+            account.counts.failed += 1;
+            if blame == Blame::Account {
+                account.shunned = now + SHUNNED;
+            }
+        });
         self.let_go(now, allocation);
         if binding.is_some_and(|binding| self.is_current(binding)) {
             self.end_lease(holder, Ending::Failed);
@@ -386,7 +418,10 @@ impl Accounts {
         let first = row.state == AllocationState::Opening;
         row.state = AllocationState::Active;
         if first {
-            self.pools.change(account, |account| account.counts.confirmed += 1);
+            self.pools.change(account, |account| {
+                account.counts.confirmed += 1;
+                account.shunned = Time::ZERO;
+            });
         }
         if let Some(holding) = self.holders.get_mut(&holder) {
             holding.silent = false;

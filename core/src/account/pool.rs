@@ -35,6 +35,8 @@ pub(super) struct Account {
     pub cooling: Duration,
     /// Whether it may be used: enabled, and its time not over.
     pub serves: bool,
+    /// Until then its turn comes last among those of its priority.
+    pub shunned: Time,
     /// Connections that are not closed.
     pub used: u32,
     /// Slots that leases keep without a connection.
@@ -138,6 +140,7 @@ impl Pools {
                     overlap: account.overlap,
                     cooling: provider.cooling,
                     serves: account.enabled,
+                    shunned: Time::ZERO,
                     used: 0,
                     reserved: 0,
                     graced: None,
@@ -189,19 +192,29 @@ impl Pools {
         self.pools.get(provider.0 as usize).is_some_and(|pool| pool.serving > 0)
     }
 
-    /// The account of a provider whose turn it is and that has a slot for this title, or for anybody where none is named.
-    pub fn pick(&self, provider: ProviderId, title: Option<TitleId>, avoid: &[AccountId]) -> Option<AccountId> {
+    /// The account of a provider whose turn it is and that has a slot for this title, or for anybody where none is named. Of one
+    /// priority those that are shunned come last.
+    pub fn pick(
+        &self,
+        now: Time,
+        provider: ProviderId,
+        title: Option<TitleId>,
+        avoid: &[AccountId],
+    ) -> Option<AccountId> {
         let pool = self.pools.get(provider.0 as usize)?;
-        pool.groups.iter().find_map(|group| {
-            let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
-            let rests = title.and_then(|title| {
-                let rests = group.resting.range((title, 0)..=(title, u32::MAX)).map(|(_, place)| *place);
-                let has = |row: &Account| row.serves && row.has(title, 0);
-                rests.into_iter().find(|place| fresh(place) && has(&self.accounts[*place as usize]))
-            });
-            let free = || group.free.range(group.next..).chain(&group.free).copied().find(fresh);
-            rests.or_else(free).map(AccountId)
-        })
+        let fresh = |place: &u32| !avoid.contains(&AccountId(*place));
+        let liked = |place: &u32| fresh(place) && self.accounts[*place as usize].shunned <= now;
+        let of = |group: &Group| self.pick_of(group, title, liked).or_else(|| self.pick_of(group, title, fresh));
+        pool.groups.iter().find_map(of).map(AccountId)
+    }
+
+    fn pick_of(&self, group: &Group, title: Option<TitleId>, may: impl Fn(&u32) -> bool) -> Option<u32> {
+        let rests = title.and_then(|title| {
+            let mut rests = group.resting.range((title, 0)..=(title, u32::MAX)).map(|(_, place)| *place);
+            let has = |row: &Account| row.serves && row.has(title, 0);
+            rests.find(|place| may(place) && has(&self.accounts[*place as usize]))
+        });
+        rests.or_else(|| group.free.range(group.next..).chain(&group.free).copied().find(may))
     }
 
     /// The account of a provider that bears one connection more.

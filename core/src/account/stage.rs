@@ -145,7 +145,16 @@ impl Stage {
     }
 
     pub fn failed(&mut self, grant: Grant) {
-        self.room.failed(ms(self.now), &mut self.out, grant.allocation);
+        self.fails(grant, Blame::Connection);
+    }
+
+    /// The provider does not want its account.
+    pub fn refused(&mut self, grant: Grant) {
+        self.fails(grant, Blame::Account);
+    }
+
+    fn fails(&mut self, grant: Grant, blame: Blame) {
+        self.room.failed(ms(self.now), &mut self.out, grant.allocation, blame);
         self.settle();
     }
 

@@ -39,6 +39,55 @@ fn a_connection_that_closes_by_itself_is_counted_no_more() {
 }
 
 #[test]
+fn an_account_that_its_provider_does_not_want_is_tried_last_for_a_while() {
+    let mut stage = Stage::of(&[2, 2, 2]);
+    let mut next = {
+        let mut n = 0;
+        move |stage: &mut Stage| {
+            n += 1;
+            let grant = stage.grant(wish(playback(n)));
+            (grant.account.0, grant)
+        }
+    };
+    let (first, grant) = next(&mut stage);
+    stage.failed(grant);
+    stage.closed(grant);
+    let (second, grant) = next(&mut stage);
+    assert_eq!((first, second), (0, 1));
+    stage.refused(grant);
+    stage.closed(grant);
+    let open: Vec<_> = (0..4).map(|_| next(&mut stage)).collect();
+    assert_eq!(
+        open.iter().map(|(account, _)| *account).collect::<Vec<_>>(),
+        [2, 0, 2, 0],
+        "what else failed is no reason"
+    );
+    let (last, refused) = next(&mut stage);
+    assert_eq!(last, 1, "there are no others");
+    stage.close(refused);
+    open.into_iter().for_each(|(_, grant)| stage.close(grant));
+    stage.run(59_999);
+    assert_eq!([next(&mut stage).0, next(&mut stage).0], [2, 0]);
+    stage.run(1);
+    assert_eq!(next(&mut stage).0, 1);
+}
+
+#[test]
+fn an_account_with_which_something_plays_is_wanted_again() {
+    let mut stage = Stage::of(&[1, 1]);
+    let grant = stage.grant(wish(playback(1)));
+    stage.refused(grant);
+    stage.closed(grant);
+    let shunned = |stage: &Stage| stage.room.account(AccountId(0)).map(|state| state.shunned);
+    assert_eq!(shunned(&stage), Some(ms(60_000)));
+    assert_eq!(stage.account(playback(2)), 1);
+    let grant = stage.grant(wish(playback(3)));
+    assert_eq!(grant.account, AccountId(0));
+    stage.confirm(grant);
+    assert_eq!(shunned(&stage), Some(Time::ZERO));
+}
+
+#[test]
 fn no_limit_is_any_number() {
     let mut stage = Stage::of(&[0]);
     for n in 0..100 {

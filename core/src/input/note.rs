@@ -266,6 +266,8 @@ pub enum Note {
         series: u64,
         /// Entries that could not be used.
         skipped: u64,
+        /// Entries that were left out because there are as many as there may be.
+        beyond: u64,
     },
     /// A provider's catalogue could not be read; the last one is kept.
     CatalogFault {

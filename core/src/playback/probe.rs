@@ -87,7 +87,7 @@ impl Playbacks {
         let grant = probe.holds.account();
         if let Some(grant) = grant {
             cx.out.push_back(Output::Note(Note::AccountFailed { account: grant.account, failure }));
-            cx.accounts.failed(cx.now, cx.out, grant.allocation);
+            cx.accounts.failed(cx.now, cx.out, grant.allocation, failure.into());
             probe.tried.push(grant.account);
         }
         let again = grant.is_some() && failure.fails_over() && probe.ask.account.is_none();

@@ -3,7 +3,7 @@
 use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
-use crate::account::{Holder, Told, Why};
+use crate::account::{Blame, Holder, Told, Why};
 use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
@@ -84,7 +84,7 @@ impl Playbacks {
             self.requests.remove(&request);
         }
         cx.out.push_back(Output::Note(Note::AccountFailed { account: grant.account, failure }));
-        cx.accounts.failed(cx.now, cx.out, grant.allocation);
+        cx.accounts.failed(cx.now, cx.out, grant.allocation, failure.into());
         self.give_up(cx, id);
         if !again {
             self.deny(cx, request, &viewing, RefuseReason::ProviderFailed);
@@ -114,7 +114,7 @@ impl Playbacks {
         if let Some(running) = title.take(request) {
             if let (Claim::Open(grant), false) = (playback.holds.claim, running.detached) {
                 if reason == ViewerEnd::Failed {
-                    cx.accounts.failed(cx.now, cx.out, grant.allocation);
+                    cx.accounts.failed(cx.now, cx.out, grant.allocation, Blame::Connection);
                 }
                 self.give_up(cx, id);
             }

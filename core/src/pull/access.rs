@@ -201,7 +201,7 @@ impl Turn<'_, '_> {
         match upstream.access {
             Access::Free => return,
             Access::Granted(allocation, _) if loss != Loss::Ended => {
-                self.cx.accounts.failed(now, self.cx.out, allocation);
+                self.cx.accounts.failed(now, self.cx.out, allocation, loss.into());
             }
             _ => {}
         }

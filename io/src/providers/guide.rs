@@ -3,21 +3,19 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
 
-use flate2::write::MultiGzDecoder;
 use memchr::memchr;
 use memchr::memmem;
 use quick_xml::Reader as Xml;
 use quick_xml::events::Event;
+
+use super::unpacking::Unpacking;
 
 /// No element is larger.
 const ELEMENT: usize = 64 << 10;
 /// So much of what is over is kept, and so much of what is to come; in seconds.
 const PAST: u64 = 8 * 24 * 3600;
 const TO_COME: u64 = 15 * 24 * 3600;
-/// What is compressed is taken apart in such pieces: none of them becomes more than about a MiB.
-const PIECE: usize = 1 << 10;
 /// How large a block of elements is.
 const BLOCK: usize = 1 << 20;
 
@@ -97,17 +95,10 @@ pub(crate) struct Reader {
     pub programmes: Programmes,
 }
 
-enum Unpacking {
-    /// The first two bytes will show.
-    Unknown(Vec<u8>),
-    Plain,
-    Gzip(Box<MultiGzDecoder<Vec<u8>>>),
-}
-
 impl Reader {
     pub fn new(wanted: HashSet<Box<str>>, now: u64, limit: u64) -> Self {
         Reader {
-            unpacking: Unpacking::Unknown(Vec::new()),
+            unpacking: Unpacking::default(),
             begun: Vec::new(),
             passing: false,
             wanted,
@@ -125,30 +116,10 @@ impl Reader {
     /// # Errors
     /// What is wrong with it.
     pub fn push(&mut self, data: &[u8]) -> Result<(), &'static str> {
-        match &mut self.unpacking {
-            Unpacking::Unknown(first) => {
-                first.extend_from_slice(data);
-                if first.len() < 2 {
-                    return Ok(());
-                }
-                let first = std::mem::take(first);
-                self.unpacking = match first[..2] {
-                    [0x1f, 0x8b] => Unpacking::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
-                    _ => Unpacking::Plain,
-                };
-                self.push(&first)
-            }
-            Unpacking::Plain => self.plain(data),
-            Unpacking::Gzip(_) => {
-                for piece in data.chunks(PIECE) {
-                    let Unpacking::Gzip(gzip) = &mut self.unpacking else { break };
-                    gzip.write_all(piece).map_err(|_| "its compression is broken")?;
-                    let unpacked = std::mem::take(gzip.get_mut());
-                    self.plain(&unpacked)?;
-                }
-                Ok(())
-            }
-        }
+        let mut unpacking = std::mem::take(&mut self.unpacking);
+        let done = unpacking.push(data, |plain| self.plain(plain));
+        self.unpacking = unpacking;
+        done
     }
 
     /// There is no more.
@@ -156,11 +127,8 @@ impl Reader {
     /// # Errors
     /// What is wrong with it.
     pub fn finish(mut self) -> Result<Programmes, &'static str> {
-        if let Unpacking::Gzip(gzip) = &mut self.unpacking {
-            gzip.try_finish().map_err(|_| "it ended early")?;
-            let unpacked = std::mem::take(gzip.get_mut());
-            self.plain(&unpacked)?;
-        }
+        let unpacking = std::mem::take(&mut self.unpacking);
+        unpacking.finish(|plain| self.plain(plain))?;
         if !self.seen {
             return Err("it is no XMLTV");
         }

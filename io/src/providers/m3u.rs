@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use memchr::{memchr, memchr2, memchr3};
 
 use super::Kind;
-use super::store::{Added, Catalogue, Context, Entry};
+use super::store::{Catalogue, Context, Entry};
 
 /// No line is longer; the rest of one that is, is passed over.
 const LINE: usize = 64 << 10;
@@ -24,8 +24,6 @@ pub(crate) struct Reader {
     pending: Option<Info>,
     /// Whether it shows to be something else.
     pub wrong: Option<&'static str>,
-    /// Whether there were more entries than are taken.
-    pub full: bool,
 }
 
 /// What the first line says of all entries.
@@ -203,7 +201,7 @@ impl Reader {
             episode: (kind == Kind::Episode).then(|| numbered.unwrap_or((&own.name, 1, 0))),
             ..Entry::default()
         };
-        self.full |= catalogue.add(cx, kind, &entry) == Added::Full;
+        catalogue.add(cx, kind, &entry);
     }
 }
 

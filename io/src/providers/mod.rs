@@ -7,6 +7,7 @@
 //! | `m3u` | what is in a list? |
 //! | `xtream` | what does a panel answer? |
 //! | `guide` | what is on when (XMLTV)? |
+//! | `unpacking` | what is in what is gzipped? |
 //! | `address` | where, and how, is something fetched with an account? |
 //! | `episode` | which episode of which panel is meant, and of which series is it? |
 //! | `library` | what may a user see of all of them? |
@@ -20,6 +21,7 @@ pub(crate) mod library;
 pub(crate) mod m3u;
 mod settings;
 pub(crate) mod store;
+pub(crate) mod unpacking;
 pub(crate) mod xtream;
 
 use std::sync::Arc;

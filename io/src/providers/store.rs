@@ -63,6 +63,10 @@ pub(crate) struct Catalogue {
     pub counts: [u64; Kind::COUNT],
     /// How many could not be used.
     pub skipped: u64,
+    /// How many were left out because of `entries`.
+    pub beyond: u64,
+    /// How many were left out because of `groups`.
+    pub unwanted: u64,
     /// Where the list says its guide is.
     pub guide: Option<String>,
     /// How far its panel's clock is ahead of UTC, in seconds.
@@ -97,9 +101,11 @@ impl Catalogue {
     /// Adds an entry, and with an episode its series.
     pub fn add(&mut self, cx: &Context<'_>, kind: Kind, entry: &Entry<'_>) -> Added {
         if !cx.groups.is_empty() && !cx.groups.iter().any(|group| group == entry.group) {
+            self.unwanted += 1;
             return Added::Unwanted;
         }
         if self.entries.len() >= cx.entries.min(Slot::MOST) {
+            self.beyond += 1;
             return Added::Full;
         }
         let texts = [
@@ -130,6 +136,7 @@ impl Catalogue {
                 }
             };
             if self.entries.len() >= cx.entries.min(Slot::MOST) {
+                self.beyond += 1;
                 return Added::Full;
             }
         }

@@ -236,14 +236,12 @@ pub(crate) struct Reader {
     /// The answer to a login, which is one object.
     whole: Vec<u8>,
     categories: HashMap<String, String>,
-    /// Whether there were more entries than are taken.
-    pub full: bool,
 }
 
 impl Reader {
     /// The next bytes of an answer.
     pub fn push(&mut self, step: Step, data: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
-        let Reader { splitter, whole, categories, full } = self;
+        let Reader { splitter, whole, categories } = self;
         match step {
             Step::Login => {
                 let room = ELEMENT.saturating_sub(whole.len()).min(data.len());
@@ -256,7 +254,7 @@ impl Reader {
                 _ => catalogue.skipped += 1,
             }),
             Step::Streams(kind) => splitter.push(data, |element| match serde_json::from_slice::<Stream>(element) {
-                Ok(own) => *full |= add(kind, &own, categories, catalogue, cx) == Added::Full,
+                Ok(own) => drop(add(kind, &own, categories, catalogue, cx)),
                 Err(_) => catalogue.skipped += 1,
             }),
         }

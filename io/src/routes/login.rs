@@ -3,14 +3,15 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use holdfast_core::input::{Client, UserId, Viewing};
+use holdfast_core::input::{Client, RefuseReason, UserId, Viewing};
 use holdfast_core::playback::Item;
 
-use super::read_only;
+use super::{Then, read_only, refused};
 use crate::http::field::{RETRY_AFTER, WWW_AUTHENTICATE};
-use crate::http::{FieldValue, Method, Request, Response, Status};
+use crate::http::{FieldValue, Method, Request, RequestBody, Response, Status};
 use crate::providers::library::Library;
 use crate::server::{Attempt, Call, Produce};
+use crate::users;
 
 /// Name and password as a request bears them: in its query, or as HTTP Basic (RFC 7617).
 pub(super) fn credentials(request: &Request) -> Option<(String, String)> {
@@ -23,6 +24,30 @@ pub(super) fn credentials(request: &Request) -> Option<(String, String)> {
     let text =
         decoded.filter(|_| scheme.eq_ignore_ascii_case("basic")).and_then(|bytes| String::from_utf8(bytes).ok())?;
     text.split_once(':').map(|(name, password)| (name.to_owned(), password.to_owned()))
+}
+
+/// No form is longer.
+const FORM: u64 = 64 << 10;
+
+/// Reads the parameters of a POST, which some clients of panels send where others GET.
+pub(super) fn form(call: &mut Call<'_>, request: Request) {
+    match request.body {
+        RequestBody::None => posted(call, request, &[]),
+        RequestBody::Length(_) | RequestBody::Chunked => call.read(FORM, Then::Form(Box::new(request))),
+    }
+}
+
+/// Goes on with it as with a GET that has them in its query. What is there already counts first; what is no form says nothing.
+pub(super) fn posted(call: &mut Call<'_>, mut request: Request, body: &[u8]) {
+    let said = request.headers.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    if said.eq_ignore_ascii_case("application/x-www-form-urlencoded")
+        && let Ok(form) = std::str::from_utf8(body)
+    {
+        let query = request.query.take().filter(|query| !query.is_empty());
+        request.query = Some(query.map_or_else(|| form.trim().to_owned(), |query| format!("{query}&{}", form.trim())));
+    }
+    (request.method, request.body) = (Method::Get, RequestBody::None);
+    super::request(call, request);
 }
 
 /// The user that these are right for; answers the request if they are not.
@@ -64,12 +89,33 @@ pub(super) fn long_page(
     if !call.server.users().is_open() {
         let (name, password) = credentials(request).unwrap_or_default();
         let Some(user) = user(call, request, &name, &password) else { return };
+        let Some(()) = may_look(call, user) else { return };
         groups = call.server.users().get(user).map(|own| own.groups.clone()).unwrap_or_default();
         login = Some((name, password));
     }
     let library = Library::new(call.server.providers(), &groups);
     let producer = make(call, request, login, library, &groups);
     call.produce(head, producer);
+}
+
+/// What is to be said of a user now.
+pub(super) fn status(call: &Call<'_>, user: UserId) -> users::Status {
+    let told = call.server.users().get(user).map(|login| login.status).unwrap_or_default();
+    match call.server.edge().config().users.get(user.0 as usize) {
+        Some(limits) if limits.enabled && limits.until.is_some_and(|until| until <= call.now) => users::Status::Expired,
+        Some(limits) if limits.enabled => told,
+        _ if told.may_play() => users::Status::Disabled,
+        _ => told,
+    }
+}
+
+/// Whoever may not play is not told what there is either. `None`: it was answered.
+pub(super) fn may_look(call: &mut Call<'_>, user: UserId) -> Option<()> {
+    if status(call, user).may_play() {
+        return Some(());
+    }
+    call.answer(refused(RefuseReason::AccountExpired, None));
+    None
 }
 
 /// What this user wants to see, with which player.

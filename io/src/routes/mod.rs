@@ -45,6 +45,8 @@ pub(crate) enum Then {
     Offer(EndpointId),
     /// A WHIP PATCH with the values of its `If-Match`.
     Patch(SessionId, Vec<String>),
+    /// A POST of what clients of panels GET; its parameters.
+    Form(Box<Request>),
 }
 
 /// Answers a request, or begins to.
@@ -69,6 +71,9 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
             title::timeshift(call, &request, (name, password), (minutes, start), file);
         }
         ["streaming", "timeshift.php"] | ["timeshift.php"] => title::timeshift_query(call, &request),
+        ["get.php" | "xmltv.php" | "player_api.php" | "panel_api.php"] if request.method == Method::Post => {
+            login::form(call, request);
+        }
         ["get.php" | "playlist.m3u"] => m3u::list(call, &request),
         ["xmltv.php"] => xmltv::guide(call, &request),
         ["player_api.php" | "panel_api.php"] => xtream::api(call, &request),
@@ -102,6 +107,7 @@ pub(crate) fn body(call: &mut Call<'_>, body: ReadBody) {
     match body.then {
         Then::Offer(endpoint) => whip::offer(call, endpoint, &body.data),
         Then::Patch(session, if_match) => whip::patch(call, session, &if_match, &body.data),
+        Then::Form(request) => login::posted(call, *request, &body.data),
     }
 }
 

@@ -36,13 +36,18 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
         Attempt::Wrong => return read_only(call, request, wrong),
         Attempt::TooMany(wait) => return call.answer(login::too_many(wait)),
     };
+    let action = request.query_value("action").unwrap_or_default();
+    if action.is_empty() && !login::status(call, user).may_play() {
+        // It says why.
+        return read_only(call, request, |call| json(&info(call, request, user, &password)));
+    }
+    let Some(()) = login::may_look(call, user) else { return };
     let groups = call.server.users().get(user).map_or(&[][..], |own| &own.groups);
     let library = Library::new(call.server.providers(), groups);
     let shelves = local::Shelves::new(call.server.libraries(), groups);
     let number = |name: &str| request.query_value(name).and_then(|value| value.trim().parse::<u32>().ok());
     let category = number("category_id").filter(|category| *category > 0);
     let listing = |kind, own| Listing { own, ..Listing::new(kind, category) };
-    let action = request.query_value("action").unwrap_or_default();
     if action.is_empty() && request.path.ends_with("/panel_api.php") {
         return panel::all(call, request, user, &password);
     }
@@ -119,14 +124,8 @@ fn info(call: &Call<'_>, request: &Request, user: UserId, password: &str) -> Val
     let (login, limits) = (call.server.users().get(user), edge.config().users.get(user.0 as usize));
     let used: u32 =
         [Place::Normal, Place::Soft, Place::Grace].map(|place| edge.playback().used(user, place)).iter().sum();
-    let expired = limits.is_some_and(|limits| limits.until.is_some_and(|until| until <= call.now));
     let told = login.map(|login| login.status).unwrap_or_default();
-    let status = match limits {
-        Some(limits) if limits.enabled && !expired => told.as_str(),
-        Some(limits) if limits.enabled => "Expired",
-        _ if told.may_play() => "Disabled",
-        _ => told.as_str(),
-    };
+    let status = login::status(call, user).as_str();
     let trial = told == crate::users::Status::Trial;
     let seconds = call.server.settings().epoch + call.now.as_micros() / 1_000_000;
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or_default()).unwrap_or_default();
@@ -152,7 +151,7 @@ fn info(call: &Call<'_>, request: &Request, user: UserId, password: &str) -> Val
         "server_info": {
             "url": host,
             "port": port,
-            "https_port": if scheme == "https" { port } else { "443" },
+            "https_port": if scheme == "https" { port } else { "" },
             "server_protocol": scheme,
             "rtmp_port": "0",
             "timezone": "UTC",

@@ -333,7 +333,8 @@ impl Server {
             read::Got::Nothing => {}
             read::Got::Catalogue(catalogue) => {
                 let [live, films, _, series] = catalogue.counts;
-                let note = Note::CatalogRead { provider, live, films, series, skipped: catalogue.skipped };
+                let (skipped, beyond) = (catalogue.skipped, catalogue.beyond);
+                let note = Note::CatalogRead { provider, live, films, series, skipped, beyond };
                 self.actions.push_back(Action::Note(note));
                 if let Some(own) = self.providers.get_mut(provider) {
                     own.catalogue = catalogue;

@@ -115,8 +115,11 @@ impl Desk {
         std::mem::take(&mut self.notes)
             .into_iter()
             .filter_map(|note| match note {
-                Note::CatalogRead { live, films, series, skipped, .. } => {
+                Note::CatalogRead { live, films, series, skipped, beyond: 0, .. } => {
                     Some(format!("{live} {films} {series} {skipped}"))
+                }
+                Note::CatalogRead { live, films, series, beyond, .. } => {
+                    Some(format!("{live} {films} {series}, beyond {beyond}"))
                 }
                 Note::CatalogFault { provider: ProviderId(0), why } => Some(why),
                 _ => None,
@@ -280,6 +283,58 @@ fn a_list_that_is_too_large_or_empty_is_refused() {
     desk.run(10_000);
     desk.serves("#EXTM3U\nrtp://x\n");
     assert_eq!(desk.read_notes(), ["the catalogue: there is nothing in it that can be played"]);
+}
+
+#[test]
+fn what_is_left_out_of_a_list_is_said() {
+    let url = "http://p.example/x.m3u";
+    let few = ProviderSettings { entries: 2, ..provider(url, &[("a", "b")]) };
+    let mut short = desk(vec![few]);
+    short.serves(LIST);
+    // The last one would have been two: an episode and its series.
+    assert_eq!(short.read_notes(), ["2 0 0, beyond 2"]);
+    let other = ProviderSettings { groups: vec![String::from("news")], ..provider(url, &[("a", "b")]) };
+    let mut strict = desk(vec![other]);
+    strict.serves(LIST);
+    let why = "the catalogue: none of its 4 entries is in one of `groups` of the provider: write these as it does, or none for all";
+    assert_eq!(strict.read_notes(), [why]);
+}
+
+#[test]
+fn a_list_and_a_panel_may_be_gzipped() {
+    let zipped = |text: &str| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let settings = || provider("http://p.example/x.m3u.gz", &[("a", "b")]);
+    let mut list = desk(vec![settings()]);
+    list.serves(zipped(LIST));
+    assert_eq!(list.read_notes(), ["2 1 1 0"]);
+    let small = ProviderSettings { bytes: 1 << 10, ..settings() };
+    let mut bomb = desk(vec![small]);
+    bomb.serves(zipped(&format!("#EXTM3U\n{}", "#\n".repeat(5 << 10))));
+    assert_eq!(bomb.read_notes(), ["the catalogue: unpacked it is larger than `bytes` of the provider allows"]);
+    let mut broken = desk(vec![settings()]);
+    broken.serves(&zipped(LIST)[..100]);
+    assert_eq!(broken.read_notes(), ["the catalogue: it ended early"]);
+}
+
+#[test]
+fn no_picture_tells_the_account() {
+    let mut desk = desk(vec![provider("http://p.example/x.m3u", &[("joe", "s3cret")])]);
+    desk.serves(
+        "#EXTM3U\n#EXTINF:-1 tvg-id=\"o\" tvg-logo=\"http://p.example/l.php?u=joe&p=s3cret\",One\nhttp://l.example/1.ts\n\
+         #EXTINF:-1 tvg-logo=\"http://p.example/2.png\",Two\nhttp://l.example/2.ts\n",
+    );
+    for path in ["get.php", "xmltv.php", "player_api.php", "panel_api.php"] {
+        for action in ["", "&action=get_live_streams"] {
+            let told = desk.asks(&format!("/{path}?username=anna&password=x{action}"));
+            assert!(!told.contains("s3cret"), "{path}: {told}");
+        }
+    }
+    let icons = desk.api("anna", "get_live_streams");
+    assert_eq!([&icons[0]["stream_icon"], &icons[1]["stream_icon"]], ["", "http://p.example/2.png"]);
 }
 
 #[test]

@@ -203,6 +203,31 @@ fn plain_addresses_take_basic_and_the_query() {
 }
 
 #[test]
+fn what_is_posted_is_answered_as_what_is_in_a_query() {
+    let mut desk = simple();
+    let post = |path: &str, kind: &str, body: &str| {
+        let length = body.len();
+        format!("POST {path} HTTP/1.1\r\nHost: h\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}")
+    };
+    let form = "application/x-www-form-urlencoded; charset=UTF-8";
+    let login = "username=anna&password=anna%2Dsecret";
+    let answer = json(&desk.ask(&post("/player_api.php", form, login)));
+    assert_eq!(answer["user_info"]["auth"], 1);
+    let streams = format!("{login}&action=get_live_streams");
+    assert_eq!(json(&desk.ask(&post("/player_api.php", form, &streams)))[0]["name"], "live");
+    // What is in both is what the query says.
+    let answer = json(&desk.ask(&post("/player_api.php?action=get_live_categories&username=ben", form, &streams)));
+    assert_eq!(answer["user_info"]["auth"], 0);
+    let empty = format!("POST /player_api.php?{login} HTTP/1.1\r\nHost: h\r\n\r\n");
+    assert_eq!(json(&desk.ask(&empty))["user_info"]["auth"], 1);
+    assert!(body(&desk.ask(&post("/get.php", form, login))).starts_with("#EXTM3U"));
+    assert!(body(&desk.ask(&post("/xmltv.php", form, login))).contains("<channel id=\"live\">"));
+    assert_eq!(json(&desk.ask(&post("/player_api.php", "text/plain", login)))["user_info"]["auth"], 0);
+    let long = "a".repeat((64 << 10) + 1);
+    assert_eq!(status_of(&desk.ask(&post("/player_api.php", form, &long))), 413);
+}
+
+#[test]
 fn guessing_is_slowed_down_for_its_address_alone() {
     let limits = Limits { login_failures: 3, ..Limits::default() };
     let mut desk = desk(&[], Settings { limits, ..Settings::default() });
@@ -226,6 +251,7 @@ fn the_xtream_api_has_the_types_that_clients_rely_on() {
     open(&mut desk, &path);
     let api = |action: &str| get(&format!("/player_api.php?username=dora&password=dora-secret{action}"));
     let login = json(&desk.ask(&api("")));
+    assert_eq!(login["server_info"]["https_port"], "", "there is none");
     let user = &login["user_info"];
     assert_eq!((&user["auth"], &user["status"]), (&Value::from(1), &Value::from("Active")));
     for (field, value) in
@@ -266,20 +292,36 @@ fn the_xtream_api_has_the_types_that_clients_rely_on() {
 #[test]
 fn who_may_not_play_can_still_log_in_and_see_why() {
     let mut desk = simple();
-    let path = address(&mut desk, "carl", "live", "ts");
-    let answer = desk.ask(&get(&path));
-    assert_eq!(status_of(&answer), 403);
-    assert!(answer.contains("account-expired"), "{answer}");
-    let status = |desk: &mut Desk, user: &str| {
-        let login = desk.ask(&get(&format!("/player_api.php?username={user}&password={user}-secret")));
-        json(&login)["user_info"]["status"].as_str().unwrap().to_owned()
+    let file = address(&mut desk, "anna", "live", "ts").rsplit('/').next().unwrap().to_owned();
+    let refused = |desk: &mut Desk, user: &str| {
+        let login = format!("username={user}&password={user}-secret");
+        for path in [
+            format!("/live/{user}/{user}-secret/{file}"),
+            format!("/get.php?{login}"),
+            format!("/xmltv.php?{login}"),
+            format!("/player_api.php?{login}&action=get_live_streams"),
+            format!("/player_api.php?{login}&action=get_vod_categories"),
+            format!("/panel_api.php?{login}&action=get_series"),
+        ] {
+            let answer = desk.ask(&get(&path));
+            assert_eq!(status_of(&answer), 403, "{path}: {answer}");
+            assert!(answer.contains("account-expired"), "{path}: {answer}");
+        }
     };
-    assert_eq!(status(&mut desk, "carl"), "Disabled");
-    assert_eq!(status(&mut desk, "dora"), "Active");
+    let status = |desk: &mut Desk, user: &str, file: &str| {
+        let login = json(&desk.ask(&get(&format!("/{file}?username={user}&password={user}-secret"))));
+        assert_eq!(login["user_info"]["auth"], 1);
+        assert_eq!(login["available_channels"], Value::Null, "whatever there is is for others");
+        login["user_info"]["status"].as_str().unwrap().to_owned()
+    };
+    refused(&mut desk, "carl");
+    assert_eq!(status(&mut desk, "carl", "player_api.php"), "Disabled");
+    assert_eq!(status(&mut desk, "carl", "panel_api.php"), "Disabled");
+    assert_eq!(status(&mut desk, "dora", "player_api.php"), "Active");
+    address(&mut desk, "dora", "live", "ts");
     desk.run(100_000);
-    assert_eq!(status(&mut desk, "dora"), "Expired");
-    let path = address(&mut desk, "dora", "live", "ts");
-    assert_eq!(status_of(&desk.ask(&get(&path))), 403);
+    assert_eq!(status(&mut desk, "dora", "player_api.php"), "Expired");
+    refused(&mut desk, "dora");
 }
 
 #[test]

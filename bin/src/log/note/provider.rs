@@ -28,10 +28,15 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             let (level, why) = failed(*failure);
             of(id, level, format!("account {number}: {why}"))
         }
-        Note::CatalogRead { provider, live, films, series, skipped } => {
-            let skipped = if *skipped == 0 { String::new() } else { format!("; {skipped} entries could not be used") };
-            let what = format!("{live} live streams, {films} films, {series} series{skipped}");
-            of(*provider, Level::INFO, what)
+        Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
+            let mut what = format!("{live} live streams, {films} films, {series} series");
+            if *skipped > 0 {
+                what.push_str(&format!("; {skipped} entries could not be used"));
+            }
+            if *beyond > 0 {
+                what.push_str(&format!("; {beyond} more were left out: raise `entries` of the provider to have them"));
+            }
+            of(*provider, if *beyond > 0 { Level::WARN } else { Level::INFO }, what)
         }
         Note::CatalogFault { provider, why } => {
             of(*provider, Level::WARN, format!("cannot be read now, and what was read last is kept: {why}"))
@@ -72,5 +77,21 @@ fn failed(failure: Failure) -> (Level, String) {
         }
         Failure::Status(status) => (Level::INFO, format!("it answers {status}")),
         Failure::Unusable => (Level::WARN, String::from("what it answers is of no use")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_catalogue_that_was_cut_is_a_warning_that_names_the_key() {
+        let read =
+            |beyond| Note::CatalogRead { provider: ProviderId(0), live: 2, films: 0, series: 0, skipped: 1, beyond };
+        let settings = Settings::default();
+        let (whole, cut) = (tell(&read(0), &settings), tell(&read(7), &settings));
+        assert_eq!((whole.level, cut.level), (Level::INFO, Level::WARN));
+        assert!(!whole.sentence.contains("left out"), "{}", whole.sentence);
+        assert!(cut.sentence.contains("7 more were left out: raise `entries`"), "{}", cut.sentence);
     }
 }

@@ -27,6 +27,8 @@ pub(in crate::routes) struct Account {
     graced: bool,
     /// Whether it may be used.
     serves: bool,
+    /// Whether others of its priority are preferred for now: its provider did not want it.
+    shunned: bool,
     granted: u64,
     confirmed: u64,
     preempted: u64,
@@ -68,6 +70,7 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
         resting: state.resting,
         graced: state.graced,
         serves: state.serves,
+        shunned: state.shunned > now,
         granted: state.counts.granted,
         confirmed: state.counts.confirmed,
         preempted: state.counts.preempted,

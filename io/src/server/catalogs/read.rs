@@ -7,6 +7,7 @@ use url::Url;
 
 use crate::providers::guide::{self, Programmes};
 use crate::providers::store::{Catalogue, Context};
+use crate::providers::unpacking::Unpacking;
 use crate::providers::xtream::{self, Step};
 use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, ProviderSettings, m3u};
 
@@ -14,6 +15,10 @@ use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, Pr
 pub(super) struct Job {
     stage: Stage,
     catalogue: Catalogue,
+    /// Of lists and of what panels answer; guides do this themselves.
+    unpacking: Unpacking,
+    /// How many bytes of the present answer there are, unpacked.
+    unpacked: u64,
     /// Whether where it is was said by the provider and not by the operator.
     said_by_provider: bool,
 }
@@ -48,7 +53,7 @@ impl Job {
         } else {
             (Stage::List(m3u::Reader::default()), Next::Read(settings.location.clone()))
         };
-        (Job { stage, catalogue, said_by_provider: false }, next)
+        (Job { stage, catalogue, unpacking: Unpacking::default(), unpacked: 0, said_by_provider: false }, next)
     }
 
     pub fn is_guide(&self) -> bool {
@@ -74,7 +79,29 @@ impl Job {
         settings: &ProviderSettings,
         taken: &dyn Fn(Kind, u64) -> bool,
     ) -> Result<(), String> {
+        match &mut self.stage {
+            Stage::Guide(Some(reader)) => return reader.push(data).map_err(str::to_owned),
+            Stage::Guide(None) => return Ok(()),
+            Stage::List(_) | Stage::Panel(..) => {}
+        }
+        let mut unpacking = std::mem::take(&mut self.unpacking);
+        let done = unpacking.push(data, |plain| self.plain(plain, settings, taken));
+        self.unpacking = unpacking;
+        done
+    }
+
+    fn plain(
+        &mut self,
+        data: &[u8],
+        settings: &ProviderSettings,
+        taken: &dyn Fn(Kind, u64) -> bool,
+    ) -> Result<(), String> {
         let cx = Context { taken, groups: &settings.groups, entries: settings.entries };
+        self.unpacked += data.len() as u64;
+        // As much as guides may become.
+        if self.unpacked > settings.bytes.saturating_mul(8) {
+            return Err(String::from("unpacked it is larger than `bytes` of the provider allows"));
+        }
         match &mut self.stage {
             Stage::List(reader) => {
                 reader.push(data, &mut self.catalogue, &cx);
@@ -84,22 +111,25 @@ impl Job {
                 reader.push(Step::ALL[*step], data, &mut self.catalogue, &cx);
                 Ok(())
             }
-            Stage::Guide(Some(reader)) => reader.push(data).map_err(str::to_owned),
-            Stage::Guide(None) => Ok(()),
+            Stage::Guide(_) => Ok(()),
         }
     }
 
     /// There is no more of it.
     pub fn finish(&mut self, own: &Provider, now: u64, taken: &dyn Fn(Kind, u64) -> bool) -> (Got, Next) {
         let settings = &own.settings;
+        let unpacking = std::mem::take(&mut self.unpacking);
+        if let Err(why) = unpacking.finish(|plain| self.plain(plain, settings, taken)) {
+            return (Got::Nothing, Next::Failed(why));
+        }
+        self.unpacked = 0;
         let cx = Context { taken, groups: &settings.groups, entries: settings.entries };
-        let full = match &mut self.stage {
+        match &mut self.stage {
             Stage::List(reader) => {
                 reader.finish(&mut self.catalogue, &cx);
                 if let Some(wrong) = reader.wrong {
                     return (Got::Nothing, Next::Failed(no_list(wrong)));
                 }
-                reader.full
             }
             Stage::Panel(step, reader) => {
                 if let Err(why) = reader.finish(Step::ALL[*step], now, &mut self.catalogue) {
@@ -109,7 +139,6 @@ impl Job {
                 if let Some(next) = Step::ALL.get(*step) {
                     return (Got::Nothing, question(settings, next.action(), None));
                 }
-                reader.full
             }
             Stage::Guide(reader) => {
                 return match reader.take().map(|reader| reader.finish()) {
@@ -118,13 +147,16 @@ impl Job {
                     None => (Got::Nothing, Next::Done),
                 };
             }
-        };
-        if self.catalogue.len() == 0 {
-            return (Got::Nothing, Next::Failed(String::from("there is nothing in it that can be played")));
         }
-        if full {
-            // What is beyond is left out; that it is, shows in the count.
-            self.catalogue.skipped += 1;
+        if self.catalogue.len() == 0 {
+            let why = match (self.catalogue.unwanted, self.catalogue.beyond) {
+                (0, 0) => String::from("there is nothing in it that can be played"),
+                (0, beyond) => format!("all its {beyond} entries were left out: raise `entries` of the provider"),
+                (unwanted, _) => format!(
+                    "none of its {unwanted} entries is in one of `groups` of the provider: write these as it does, or none for all"
+                ),
+            };
+            return (Got::Nothing, Next::Failed(why));
         }
         let catalogue = Arc::new(std::mem::take(&mut self.catalogue));
         let next = self.guide(settings, &catalogue, now);

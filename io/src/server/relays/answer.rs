@@ -146,8 +146,23 @@ fn content_range(head: &ResponseHead) -> Option<ContentRange> {
 }
 
 fn kept(head: &ResponseHead) -> Vec<(FieldName, FieldValue)> {
-    let field = |name: FieldName| Some((name, FieldValue::new(head.headers.get(name.as_str())?).ok()?));
+    let field = |name: FieldName| {
+        let said = head.headers.get(name.as_str())?;
+        if name == CONTENT_TYPE && is_page(said) {
+            return Some((name, FieldValue::from_static("application/octet-stream")));
+        }
+        Some((name, FieldValue::new(said).ok()?))
+    };
     KEPT.into_iter().filter_map(field).collect()
+}
+
+/// Whether a browser would show it as a page of this server's, with scripts that may do here what the viewer may.
+fn is_page(content_type: &str) -> bool {
+    let kind = content_type.split([';', ',']).next().unwrap_or_default().trim().to_ascii_lowercase();
+    matches!(
+        kind.as_str(),
+        "text/html" | "application/xhtml+xml" | "image/svg+xml" | "text/xml" | "application/xml" | "text/xsl"
+    )
 }
 
 fn with_ranges(mut fields: Vec<(FieldName, FieldValue)>, unit: &'static str) -> Vec<(FieldName, FieldValue)> {

@@ -52,6 +52,23 @@ fn what_was_asked_for_is_passed_on() {
 }
 
 #[test]
+fn what_a_browser_would_show_as_a_page_is_passed_on_as_bytes() {
+    for (said, passed) in [
+        ("text/html", "application/octet-stream"),
+        ("Text/HTML; charset=utf-8", "application/octet-stream"),
+        ("image/svg+xml", "application/octet-stream"),
+        ("video/mp4", "video/mp4"),
+        ("application/dash+xml", "application/dash+xml"),
+        ("application/ttml+xml", "application/ttml+xml"),
+    ] {
+        let head = head(&format!("200 OK\r\nContent-Length: 9\r\nContent-Type: {said}"));
+        let Verdict::Pass(pass) = judge(asked(None), &head) else { panic!("{said}") };
+        let kinds: Vec<_> = pass.fields.iter().filter(|(name, _)| *name == CONTENT_TYPE).collect();
+        assert!(matches!(&kinds[..], [(_, value)] if value.as_str() == passed), "{said}: {kinds:?}");
+    }
+}
+
+#[test]
 fn a_provider_without_ranges_is_read_up_to_where_it_begins() {
     let whole = "200 OK\r\nContent-Length: 100";
     for (span, expected) in [
