@@ -266,7 +266,10 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         }
         RefuseReason::AccountExpired => (Level::INFO, "it has expired or is disabled"),
         RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
-        RefuseReason::Busy => (Level::WARN, "there are as many playbacks as `playback.cleanup_capacity` allows"),
+        RefuseReason::Busy => (
+            Level::WARN,
+            "there are as many playbacks as `playback.cleanup_capacity` allows, or as many of its player's requests as wait",
+        ),
         RefuseReason::ProviderLimit => (Level::INFO, "no account of a provider that has it is free"),
         RefuseReason::ProviderFailed => (Level::INFO, "no provider gives it"),
         RefuseReason::Superseded => (Level::DEBUG, "a newer request of the same player took its place"),

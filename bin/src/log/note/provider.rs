@@ -72,9 +72,12 @@ fn failed(failure: Failure) -> (Level, String) {
     match failure {
         Failure::Unreachable => (Level::WARN, String::from("it cannot be reached")),
         Failure::TimedOut => (Level::WARN, String::from("it did not answer in time")),
-        Failure::Status(status @ (401 | 403)) => {
-            (Level::ERROR, format!("it answers {status}: it wants other credentials, or the account is over"))
-        }
+        Failure::Status(status @ (401 | 403)) => (
+            Level::ERROR,
+            format!(
+                "it answers {status}: it wants other credentials, the account is over, or a connection that was just closed is still counted (see `cooling`)"
+            ),
+        ),
         Failure::Status(status) => (Level::INFO, format!("it answers {status}")),
         Failure::Unusable => (Level::WARN, String::from("what it answers is of no use")),
     }

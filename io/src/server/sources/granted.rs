@@ -27,7 +27,9 @@ impl Server {
             Some((provider, address))
         });
         let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
-            let why = String::from("the provider's catalogue has it no more, or leads to a private address");
+            let why = String::from(
+                "the provider's catalogue has it no more, or leads to a private address, which `allow_private` of the provider would allow",
+            );
             self.fail_to_open(id, (channel, index), Loss::NotFound, why);
             return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
         };
