@@ -74,8 +74,8 @@ impl Playbacks {
         };
         let bound = piece.at.account.is_some() || (firm && title.bound);
         let again = failure.fails_over() && !bound;
-        // A part that a playlist names says nothing of the rest.
-        let whole = piece.at.account.is_none();
+        // What a playlist names says nothing of the rest, and an answer that is of no use is one to this very request.
+        let whole = piece.at.account.is_none() && failure != Failure::Unusable;
         if again {
             // What it had there is over; another account may have it.
             title.account = None;

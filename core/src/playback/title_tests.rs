@@ -291,6 +291,17 @@ fn v19_what_no_provider_gave_is_asked_for_once_however_often_a_player_repeats_it
 }
 
 #[test]
+fn an_answer_of_no_use_says_nothing_of_what_is_asked_for_next() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1])], with(&[]));
+    stage.origins.insert(AccountId(0), Origin::Fails(Failure::Unusable));
+    let part = stage.fetch(Stage::ask(Stage::viewing(0, vod(1), A), Want::Part));
+    assert_eq!(stage.refused(part), Some(RefuseReason::ProviderFailed));
+    stage.origins.clear();
+    let whole = stage.rest(0, vod(1), A);
+    assert!(stage.is_fetched(whole));
+}
+
+#[test]
 fn one_account_that_failed_while_the_other_is_in_use_is_not_asked_again_at_once() {
     let mut stage = Stage::new([user(0, 0)], [provider(&[1, 1])], with(&[]));
     stage.rest(0, vod(9), B);

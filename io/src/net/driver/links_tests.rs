@@ -11,6 +11,7 @@ use super::super::script::{Bench, Told};
 use super::*;
 use crate::net::fake::{Fake, LIES, Lie, Plan};
 use crate::net::tls::{self, Trust};
+use crate::server::{Action, ConnId};
 
 #[path = "race_tests.rs"]
 mod race;
