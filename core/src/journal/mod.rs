@@ -32,6 +32,8 @@ mod read;
 mod record;
 mod replay;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use digest::Digest;
 pub use fault::JournalFault;
