@@ -38,3 +38,5 @@ pub mod publish;
 pub mod pull;
 pub mod slots;
 pub mod time;
+#[cfg(test)]
+mod twins;

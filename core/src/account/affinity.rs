@@ -1,5 +1,7 @@
 //! Which account a player had last, so that it is tried first when it comes back (spec: playback §4).
 
+use serde::{Deserialize, Serialize};
+
 use super::lease::Binding;
 use crate::input::{AccountId, Viewing};
 use crate::memory::Memory;
@@ -9,7 +11,7 @@ use crate::time::Time;
 const CAPACITY: usize = 4096;
 
 /// Accounts by player, and how they were used last, each until its time.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Affinities(Memory<Viewing, (AccountId, Binding)>);
 
 impl Default for Affinities {
