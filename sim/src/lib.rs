@@ -19,9 +19,9 @@ use std::time::Duration;
 
 use holdfast_core::time::Time;
 
+use story::{Story, tape};
 pub use world::Witness;
 pub use world::chance::{Fault, Mark, Name, Tally};
-use story::{Story, tape};
 use world::oracle::Broken;
 
 /// One scenario: a name, what it must show, and how it is run.
@@ -153,7 +153,11 @@ pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repor
 ///
 /// # Errors
 /// There is no such scenario, or no edge in it kept a journal.
-pub fn record(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<(Result<Report, Failure>, Story), Untold> {
+pub fn record(
+    name: &str,
+    seed: u64,
+    trace: Option<&mut dyn Write>,
+) -> Result<(Result<Report, Failure>, Story), Untold> {
     let (played, recordings) = tape::record(|| run(name, seed, trace));
     if let Err(Failure::Unknown { name }) = played {
         return Err(Untold::Unknown { name });

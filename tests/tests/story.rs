@@ -66,7 +66,8 @@ fn a_takeover_is_seen_with_its_reason() {
     move_to(&mut browser, "live", "displaced");
     browser.until("the reason on hover", PATIENT, "!document.getElementById('tip').hidden");
     let tip = browser.value("document.getElementById('tip').textContent");
-    let says = |text: &serde_json::Value, part: &str| assert!(text.as_str().is_some_and(|text| text.contains(part)), "{text}");
+    let says =
+        |text: &serde_json::Value, part: &str| assert!(text.as_str().is_some_and(|text| text.contains(part)), "{text}");
     says(&tip, "displaced");
     says(&tip, "no media had come from it for");
     browser.picture(&folder().join("story-w1-hover.png"));
@@ -184,7 +185,10 @@ fn without_javascript_there_are_tables() {
     browser.call("Emulation.setScriptExecutionDisabled", json!({"value": true}));
     browser.open(&format!("file://{}", page.display()));
     let text = browser.value("document.getElementById('summary').innerText");
-    assert!(text.as_str().is_some_and(|text| text.contains("Who held which slot") && text.contains("displaced")), "{text}");
+    assert!(
+        text.as_str().is_some_and(|text| text.contains("Who held which slot") && text.contains("displaced")),
+        "{text}"
+    );
     assert_eq!(browser.value("document.getElementById('app').hidden"), true);
     browser.picture(&folder().join("story-plain.png"));
 }

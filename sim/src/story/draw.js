@@ -1,12 +1,21 @@
 // Draws lanes on a canvas: only those that can be seen, and of each pixel only what shows.
 
-const FOLD = 40, HEADING = 26, STRIP = 40, TALL = 40, LOW = 21, AXIS = 26;
+const HEADING = 26, STRIP = 40, TALL = 40, LOW = 21, AXIS = 26;
 const canvas = document.getElementById('canvas'), scroller = document.getElementById('scroll');
 const pen = canvas.getContext('2d', { alpha: false });
 
+// A little more than there is, so that what stands at either end is seen whole.
+const MARGIN = story.length / 120, FIRST = -MARGIN, LAST = story.length + MARGIN, WHOLE = LAST - FIRST;
+
+// Where there are many, a group is first shown as one strip, so that all groups are seen at once.
+function isCrowd(group) {
+  const most = story.lanes.length > 150 && group.name !== 'Endpoints' ? 12 : 40;
+  return group.lanes.length > most;
+}
+
 const view = {
-  from: 0, to: story.length, width: 0, height: 0, label: 150,
-  rows: [], total: 0, folded: new Set(story.groups.filter((group) => group.lanes.length > FOLD).map((group) => group.index)),
+  from: FIRST, to: LAST, width: 0, height: 0, label: 150,
+  rows: [], total: 0, folded: new Set(story.groups.filter(isCrowd).map((group) => group.index)),
   hidden: new Set(), query: '', chosen: null, hovered: null, stretch: null,
 };
 
@@ -58,8 +67,8 @@ function arrange() {
       push({ kind: 'strip', group }, STRIP);
       if (view.chosen && view.chosen.lane.group === group.index) push({ kind: 'lane', group, lane: view.chosen.lane }, TALL);
     } else {
-      const height = isTall(group) || found.length <= 6 ? TALL : LOW;
-      for (const lane of found) push({ kind: 'lane', group, lane }, height);
+      const tall = isTall(group) || found.length <= 6;
+      for (const lane of found) push({ kind: 'lane', group, lane }, tall ? TALL : LOW);
     }
     y += 4;
   }
@@ -209,7 +218,7 @@ function drawLane(row, y) {
   pen.rect(view.label, y, view.width - view.label, height);
   pen.clip();
   pen.font = FONT(tall ? 11.5 : 10.5);
-  let drawn = -1;
+  let drawn = -1, named = -1;
   for (let i = beyond(lane.to, view.from); i < lane.n && lane.from[i] <= view.to; i++) {
     const left = Math.max(x(lane.from[i]), view.label - 4), right = Math.min(x(lane.to[i]), view.width + 4);
     // Where many end within one pixel, the worst of them is not hidden by the last.
@@ -220,8 +229,10 @@ function drawLane(row, y) {
     pen.fillRect(left, topOf, width, bar);
     drawn = Math.max(drawn, left + 1);
     if (width > 30) {
-      const words = i > 0 && lane.who[i - 1] === lane.who[i] && lane.to[i - 1] === lane.from[i] && lane.from[i] > view.from ? story.states[lane.state[i]][0] : story.texts[lane.who[i]];
-      caption(words, left + 5, topOf + bar / 2 + 1, right - left - 8, lane.state[i]);
+      // Whose it is stands once on each tenancy, where there is room; how it goes on is said behind that.
+      const goesOn = named === lane.who[i] && i > 0 && lane.who[i - 1] === named && lane.to[i - 1] === lane.from[i];
+      const words = goesOn ? story.states[lane.state[i]][0] : story.texts[lane.who[i]];
+      if (caption(words, left + 5, topOf + bar / 2 + 1, right - left - 8, lane.state[i]) && !goesOn) named = lane.who[i];
     }
     // Where one tenancy follows another at once, it can be seen that it does.
     if (i > 0 && lane.who[i - 1] !== lane.who[i] && width > 3) {
@@ -238,14 +249,17 @@ function drawLane(row, y) {
 
 const PATTERNED = new Set([0, 4, 5, 6]);
 function caption(words, left, middle, room, state) {
-  const text = fit(words, room);
-  if (text === '') return;
+  // An id alone says more than half a word.
+  const short = words.slice(words.lastIndexOf(' ') + 1);
+  const text = pen.measureText(words).width > room && pen.measureText(short).width <= room ? short : fit(words, room);
+  if (text === '') return false;
   if (PATTERNED.has(state)) {
     pen.fillStyle = look.states[state];
     pen.fillRect(left - 2, middle - 8, pen.measureText(text).width + 4, 14);
   }
   pen.fillStyle = look.on;
   pen.fillText(text, left, middle);
+  return true;
 }
 
 function marks(lane, y, topOf, bar, tall) {
@@ -269,11 +283,20 @@ function marks(lane, y, topOf, bar, tall) {
   for (const [weight, at, i] of seen.slice(0, 400)) {
     const words = story.texts[lane.word[i]], width = pen.measureText(words).width;
     const left = Math.max(view.label + 1, Math.min(at - 3, view.width - width - 3));
-    if (taken.some(([from, to]) => left < to + 8 && left + width + 8 > from)) continue;
-    taken.push([left, left + width]);
-    pen.fillStyle = look.weights[weight];
-    pen.fillText(words, left, topOf + bar + 9.5);
+    if (taken.some((other) => left < other.to + 8 && left + width + 8 > other.from)) continue;
+    taken.push({ from: left, to: left + width, weight, words, i });
   }
+  taken.sort((a, b) => a.from - b.from);
+  taken.forEach(({ from, to, weight, words, i }, place) => {
+    pen.font = FONT(11, 500);
+    pen.fillStyle = look.weights[weight];
+    pen.fillText(words, from, topOf + bar + 9.5);
+    const room = (taken[place + 1]?.from ?? view.width) - to - 20;
+    if (weight === 0 || room < 90) return;
+    pen.font = FONT(11);
+    pen.fillStyle = look.quiet;
+    pen.fillText(fit(story.texts[lane.because[i]], room), to + 7, topOf + bar + 9.5);
+  });
 }
 
 function glyph(weight, at, bottom) {
@@ -309,33 +332,34 @@ function chosenOn(lane, topOf, bar) {
   }
 }
 
-// Of a folded group: how many of its lanes stand how, by pixel.
+// Of a folded group: how many of its lanes stand how, by pixel; what lasts for less than one counts for as much of it.
 const densities = new Map();
 function density(group) {
   const width = Math.max(1, Math.round(view.width - view.label)), key = `${view.from} ${view.to} ${width}`;
   const known = densities.get(group.index);
   if (known && known.key === key) return known;
-  const states = story.states.length, change = Array.from({ length: states }, () => new Int32Array(width + 1));
-  const bad = new Uint32Array(width), scale = width / (view.to - view.from);
+  const counts = story.states.map(() => new Float64Array(width + 2)), scale = width / (view.to - view.from);
+  const bad = new Uint32Array(width);
   for (const lane of group.lanes) {
     for (let i = beyond(lane.to, view.from); i < lane.n && lane.from[i] < view.to; i++) {
-      const from = Math.max(0, Math.floor((lane.from[i] - view.from) * scale));
-      const to = Math.min(width, Math.max(from + 1, Math.round((lane.to[i] - view.from) * scale)));
-      if (from >= width) continue;
-      change[lane.state[i]][from]++;
-      change[lane.state[i]][to]--;
+      const from = Math.max(0, (lane.from[i] - view.from) * scale), to = Math.min(width, (lane.to[i] - view.from) * scale);
+      const own = counts[lane.state[i]], first = Math.floor(from), last = Math.floor(to);
+      // As changes from one pixel to the next, which are summed up below.
+      const begun = first + 1 - from, ended = to - last;
+      own[first] += begun;
+      own[first + 1] += 1 - begun;
+      own[last] -= 1 - ended;
+      own[last + 1] -= ended;
     }
     for (let i = beyond(lane.at, view.from); i < lane.m && lane.at[i] < view.to; i++) {
-      if (lane.weight[i] >= 2) bad[Math.min(width - 1, Math.floor((lane.at[i] - view.from) * scale))]++;
+      if (lane.weight[i] === 2) bad[Math.min(width - 1, Math.floor((lane.at[i] - view.from) * scale))]++;
     }
   }
-  let most = 1;
+  let most = 1, worst = 0;
   const sums = new Float64Array(width);
-  for (const own of change) for (let p = 0, sum = 0; p < width; p++) { sum += own[p]; own[p] = sum; sums[p] += sum; }
-  for (let p = 0; p < width; p++) if (sums[p] > most) most = sums[p];
-  let worst = 0;
-  for (let p = 0; p < width; p++) if (bad[p] > worst) worst = bad[p];
-  const made = { key, width, counts: change, bad, most, worst };
+  for (const own of counts) for (let p = 0, sum = 0; p < width; p++) { sum += own[p]; own[p] = Math.max(0, sum); sums[p] += own[p]; }
+  for (let p = 0; p < width; p++) { most = Math.max(most, sums[p]); worst = Math.max(worst, bad[p]); }
+  const made = { key, width, counts, bad, most, worst };
   densities.set(group.index, made);
   return made;
 }
@@ -349,7 +373,7 @@ function strip(row, y) {
     for (let p = 0; p < width;) {
       let q = p + 1;
       while (q < width && own[q] === own[p] && under[q] === under[p]) q++;
-      if (own[p] > 0) {
+      if (own[p] > 0.001) {
         const height = own[p] / most * full;
         pen.fillRect(view.label + p, base - under[p] - height, q - p, height);
       }
@@ -359,5 +383,5 @@ function strip(row, y) {
   });
   pen.fillStyle = look.weights[2];
   for (let p = 0; p < width; p++) if (bad[p] > 0) pen.fillRect(view.label + p, base + 2, 1, 2 + 5 * bad[p] / worst);
-  label(`up to ${most} at once`, y, row.height - 8, false);
+  label(`up to ${Math.round(most)} at once`, y, row.height - 8, false);
 }

@@ -411,10 +411,7 @@ mod tests {
         board.turn(lane, at(5), State::Closing, "displaced");
         let (lanes, _) = board.close(at(6));
         let seen: Vec<_> = lanes[0].spans.iter().map(|span| (span.from, span.to, span.state)).collect();
-        assert_eq!(
-            seen,
-            [(at(0), at(3), State::Live), (at(3), at(5), State::Dead), (at(5), at(6), State::Closing)]
-        );
+        assert_eq!(seen, [(at(0), at(3), State::Live), (at(3), at(5), State::Dead), (at(5), at(6), State::Closing)]);
     }
 
     #[test]

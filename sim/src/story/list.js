@@ -7,10 +7,13 @@ const list = (() => {
   let shown = [], active = -1, choose = () => {};
 
   const has = (weight) => story.marks.some(({ lane, i }) => lane.weight[i] === weight);
-  const kinds = [['1', 'that cost somebody', (w) => w === 1 || w === 2], ['2', 'by which somebody lost', (w) => w === 2], ['0', 'all', () => true]];
-  if (has(3)) kinds.push(['3', 'faults of the simulator', (w) => w === 3]);
+  const kinds = [['1', 'lost or refused', (w) => w === 1 || w === 2], ['2', 'lost', (w) => w === 2], ['0', 'all', () => true]];
+  if (has(3)) kinds.push(['3', 'faults', (w) => w === 3]);
   for (const [value, text] of kinds) select.append(new Option(text, value));
+  // First what can be read in a minute: where much was refused, what was lost.
+  const number = (weight) => story.marks.reduce((sum, { lane, i }) => sum + (lane.weight[i] === weight ? 1 : 0), 0);
   if (!has(1) && !has(2)) select.value = '0';
+  else if (has(2) && number(1) > 200) select.value = '2';
 
   function filter() {
     const test = kinds.find(([value]) => value === select.value)[2];

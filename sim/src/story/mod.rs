@@ -264,7 +264,13 @@ impl Teller {
     /// A journal does not repeat its run.
     fn stray(&mut self, fault: &JournalFault) {
         let lane = self.board.lane((Group::Edge, self.part, 0, 0), || String::from("the edge"));
-        self.board.mark(lane, self.end, Weight::Loss, "strays", &format!("the journal does not repeat the run: {fault}"));
+        self.board.mark(
+            lane,
+            self.end,
+            Weight::Loss,
+            "strays",
+            &format!("the journal does not repeat the run: {fault}"),
+        );
     }
 
     fn close_part(&mut self) {

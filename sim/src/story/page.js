@@ -28,8 +28,8 @@ function search(query) {
 
 const LEAST = Math.min(1000, story.length);
 function show(from, to) {
-  const length = Math.min(story.length, Math.max(LEAST, to - from));
-  view.from = Math.max(0, Math.min(from, story.length - length));
+  const length = Math.min(WHOLE, Math.max(LEAST, to - from));
+  view.from = Math.max(FIRST, Math.min(from, LAST - length));
   view.to = view.from + length;
   hideTip();
   redraw();
@@ -42,37 +42,40 @@ const pan = (by) => show(view.from + by, view.to + by);
 // --- the whole story in one strip -------------------------------------------------------------------------------------
 
 let bins = null;
+// It stands above the lanes, pixel by pixel as they would with everything shown.
+const place = (time) => view.label + (time - FIRST) / WHOLE * (overview.clientWidth - view.label);
+const placed = (px) => FIRST + (px - view.label) / Math.max(1, overview.clientWidth - view.label) * WHOLE;
+
 function drawOverview() {
   const { width, height } = fitCanvas(overview), ink = overview.getContext('2d');
-  if (!bins || bins.width !== width) {
-    bins = { width, busy: new Int32Array(width + 1), of: [0, 1, 2, 3].map(() => new Uint32Array(width)) };
-    const at = (time) => Math.min(width - 1, Math.floor(time / story.length * width));
-    for (const lane of story.lanes) for (let i = 0; i < lane.n; i++) { bins.busy[at(lane.from[i])]++; bins.busy[at(lane.to[i]) + 1]--; }
-    for (const { lane, i, at: time } of story.marks) bins.of[lane.weight[i]][at(time)]++;
-    for (let p = 0, sum = 0; p < width; p++) { sum += bins.busy[p]; bins.busy[p] = sum; }
-    bins.most = Math.max(1, bins.busy.slice(0, width).reduce((a, b) => Math.max(a, b), 0));
-    bins.worst = bins.of.map((own) => own.reduce((a, b) => Math.max(a, b), 1));
-  }
+  if (!bins || bins.width !== width || bins.label !== view.label) count(width);
   ink.fillStyle = look.surface;
   ink.fillRect(0, 0, width, height);
+  ink.font = FONT(11.5);
+  ink.fillStyle = look.quiet;
+  ink.textBaseline = 'middle';
+  ink.fillText('everything', 10, height / 2);
   ink.fillStyle = look.line;
-  for (let p = 0; p < width; p++) { const h = bins.busy[p] / bins.most * (height - 6); ink.fillRect(p, height - h, 1, h); }
-  for (const weight of [3, 1, 2]) {
+  for (let p = view.label; p < width; p++) { const h = bins.busy[p] / bins.most * (height - 6); ink.fillRect(p, height - h, 1, h); }
+  // What was lost stands highest, however much else there is.
+  for (const [weight, least, most] of [[3, 3, 14], [1, 3, 18], [2, 16, height - 8]]) {
     ink.fillStyle = look.weights[weight];
-    for (let p = 0; p < width; p++) {
+    ink.globalAlpha = weight === 2 ? 1 : 0.65;
+    for (let p = view.label; p < width; p++) {
       if (bins.of[weight][p] === 0) continue;
-      const h = 6 + (height - 14) * Math.log1p(bins.of[weight][p]) / Math.log1p(bins.worst[weight] + 3);
+      const h = least + (most - least) * Math.log1p(bins.of[weight][p]) / Math.log1p(bins.worst[weight] + 3);
       ink.fillRect(p, height - h, 1.5, h);
     }
   }
+  ink.globalAlpha = 1;
   if (story.broken) {
     ink.fillStyle = look.broken;
-    ink.fillRect(Math.min(width - 3, story.broken[0] / story.length * width - 1), 0, 3, height);
+    ink.fillRect(Math.min(width - 3, place(story.broken[0]) - 1), 0, 3, height);
   }
-  const from = view.from / story.length * width, to = view.to / story.length * width;
+  const from = place(view.from), to = place(view.to);
   ink.fillStyle = look.ground;
   ink.globalAlpha = 0.72;
-  ink.fillRect(0, 0, from, height);
+  ink.fillRect(view.label, 0, from - view.label, height);
   ink.fillRect(to, 0, width - to, height);
   ink.globalAlpha = 1;
   ink.strokeStyle = look.focus;
@@ -80,14 +83,26 @@ function drawOverview() {
   ink.strokeRect(from + 1, 1, Math.max(2, to - from - 2), height - 2);
 }
 
+// By pixel: how much is there at once, and how many decisions of each weight.
+function count(width) {
+  bins = { width, label: view.label, busy: new Int32Array(width + 2), of: [0, 1, 2, 3].map(() => new Uint32Array(width + 1)) };
+  // To ask the page each time how wide it is takes longer than all the rest.
+  const scale = (width - view.label) / WHOLE;
+  const at = (time) => Math.max(0, Math.min(width, Math.floor(view.label + (time - FIRST) * scale)));
+  for (const lane of story.lanes) for (let i = 0; i < lane.n; i++) { bins.busy[at(lane.from[i])]++; bins.busy[at(lane.to[i]) + 1]--; }
+  for (const { lane, i, at: time } of story.marks) bins.of[lane.weight[i]][at(time)]++;
+  for (let p = 0, sum = 0; p < width; p++) { sum += bins.busy[p]; bins.busy[p] = sum; }
+  bins.most = bins.busy.slice(0, width).reduce((a, b) => Math.max(a, b), 1);
+  bins.worst = bins.of.map((own) => own.reduce((a, b) => Math.max(a, b), 1));
+}
+
 let grip = null;
 overview.addEventListener('pointerdown', (event) => {
   overview.setPointerCapture(event.pointerId);
-  const width = overview.clientWidth, at = event.offsetX / width * story.length, near = 8 / width * story.length;
-  const whole = view.to - view.from >= story.length;
-  if (Math.abs(at - view.from) < near && view.from > 0) grip = 'from';
-  else if (Math.abs(at - view.to) < near && view.to < story.length) grip = 'to';
-  else if (whole) { grip = 'new'; view.anchor = at; }
+  const at = placed(event.offsetX), near = placed(event.offsetX + 8) - at;
+  if (view.to - view.from >= WHOLE) { grip = 'new'; view.anchor = at; }
+  else if (Math.abs(at - view.from) < near) grip = 'from';
+  else if (Math.abs(at - view.to) < near) grip = 'to';
   else {
     if (at < view.from || at > view.to) pan(at - (view.from + view.to) / 2);
     grip = at - view.from;
@@ -95,10 +110,10 @@ overview.addEventListener('pointerdown', (event) => {
 });
 overview.addEventListener('pointermove', (event) => {
   if (grip === null) return;
-  const at = Math.max(0, Math.min(1, event.offsetX / overview.clientWidth)) * story.length;
+  const at = Math.max(FIRST, Math.min(LAST, placed(event.offsetX)));
   if (grip === 'from') show(Math.min(at, view.to - LEAST), view.to);
   else if (grip === 'to') show(view.from, Math.max(at, view.from + LEAST));
-  else if (grip === 'new') { if (Math.abs(at - view.anchor) > story.length / 100) show(Math.min(at, view.anchor), Math.max(at, view.anchor)); }
+  else if (grip === 'new') { if (Math.abs(at - view.anchor) > WHOLE / 100) show(Math.min(at, view.anchor), Math.max(at, view.anchor)); }
   else show(at - grip, at - grip + view.to - view.from);
 });
 for (const end of ['pointerup', 'pointercancel']) overview.addEventListener(end, () => { grip = null; });
@@ -143,8 +158,8 @@ function fill(box, lines) {
 
 function densityAt(row, px) {
   const { counts, width } = density(row.group), p = Math.max(0, Math.min(width - 1, Math.round(px - view.label)));
-  const parts = counts.map((own, state) => [own[p], state]).filter(([number]) => number > 0);
-  const lines = parts.map(([number, state]) => ['state', `${number} ${story.states[state][0]}`, state]);
+  const parts = counts.map((own, state) => [own[p], state]).filter(([number]) => number > 0.005);
+  const lines = parts.map(([number, state]) => ['state', `${Number.isInteger(number) ? number : number.toFixed(2)} ${story.states[state][0]}`, state]);
   return [['who', `${row.group.name} at ${absolute(time(px))}`], ...(lines.length ? lines : [['state', 'none']])];
 }
 
@@ -240,7 +255,7 @@ function wheel(event) {
   const onAxis = event.currentTarget === overview || event.offsetY < AXIS;
   if (event.ctrlKey || event.metaKey || (onAxis && !event.shiftKey)) {
     event.preventDefault();
-    const around = event.currentTarget === overview ? event.offsetX / overview.clientWidth * story.length : time(Math.max(event.offsetX, view.label));
+    const around = event.currentTarget === overview ? placed(event.offsetX) : time(Math.max(event.offsetX, view.label));
     zoom(Math.exp(Math.max(-1, Math.min(1, event.deltaY / (event.ctrlKey && Math.abs(event.deltaY) < 40 ? 60 : 250)))), around);
   } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
     event.preventDefault();
@@ -297,7 +312,7 @@ document.addEventListener('keydown', (event) => {
   const typing = event.target.matches?.('input, select');
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   if (typing) { if (event.key === 'Escape' && event.target.id === 'search') { event.target.value = ''; search(''); canvas.focus(); } return; }
-  const acts = { '/': () => byId('search').focus(), '+': () => zoom(0.5), '=': () => zoom(0.5), '-': () => zoom(2), 0: () => show(0, story.length), Escape: () => { choose(null); hideTip(); } };
+  const acts = { '/': () => byId('search').focus(), '+': () => zoom(0.5), '=': () => zoom(0.5), '-': () => zoom(2), 0: () => show(FIRST, LAST), Escape: () => { choose(null); hideTip(); } };
   if (event.target === canvas) {
     Object.assign(acts, {
       ArrowRight: () => along(1), ArrowLeft: () => along(-1), ArrowDown: () => across(1), ArrowUp: () => across(-1),
@@ -378,7 +393,7 @@ function legend() {
     return box;
   };
   const states = story.states.map(([word, means], state) => used.has(state) && entry(word, means, (ink) => { ink.fillStyle = look.fills[state]; ink.fillRect(0, 0, 18, 12); }));
-  const weights = WEIGHTS.map((word, weight) => story.marks.some(({ lane, i }) => lane.weight[i] === weight) && entry(`decision: ${word}`.replace('decision: fault', 'fault'), word, (ink) => {
+  const weights = WEIGHTS.map((word, weight) => story.marks.some(({ lane, i }) => lane.weight[i] === weight) && entry(word, word, (ink) => {
     ink.fillStyle = look.weights[weight];
     ink.beginPath();
     if (weight === 0) ink.rect(8, 1, 2, 10); else if (weight === 1) { ink.moveTo(4, 10); ink.lineTo(14, 10); ink.lineTo(9, 1); }
@@ -388,13 +403,15 @@ function legend() {
   byId('legend').replaceChildren(...[...states, ...weights].filter(Boolean));
 }
 
+const many = (number, one, more = `${one}s`) => `${number.toLocaleString('en')} ${number === 1 ? one : more}`;
+
 function begin() {
   readColours();
   document.body.classList.add('drawn');
   byId('summary').open = false;
   byId('app').hidden = false;
   const lost = story.marks.filter(({ lane, i }) => lane.weight[i] === 2).length, not = story.marks.filter(({ lane, i }) => lane.weight[i] === 1).length;
-  byId('facts').textContent = `${lasting(story.length)}, ${story.calls.toLocaleString('en')} calls, ${story.lanes.length.toLocaleString('en')} lanes; decisions by which somebody lost: ${lost.toLocaleString('en')}, did not get: ${not.toLocaleString('en')}`;
+  byId('facts').textContent = [lasting(story.length), many(story.calls, 'call'), many(story.lanes.length, 'lane'), many(lost, 'loss', 'losses'), `${many(not, 'refusal')} or changes`].join(' · ');
   if (story.broken) {
     const [at, id, what] = story.broken, box = byId('broken');
     box.hidden = false;
@@ -409,7 +426,7 @@ function begin() {
   })());
   byId('in').addEventListener('click', () => zoom(0.5));
   byId('out').addEventListener('click', () => zoom(2));
-  byId('all').addEventListener('click', () => show(0, story.length));
+  byId('all').addEventListener('click', () => show(FIRST, LAST));
   search('');
   resize();
   new ResizeObserver(resize).observe(byId('lanes'));

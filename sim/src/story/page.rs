@@ -165,7 +165,8 @@ fn slots(story: &Story, out: &mut String) {
     if rows.is_empty() {
         return;
     }
-    let head = "<h3>Who held which slot</h3><table><thead><tr><th>Slot<th>Who<th>From<th>Until<th>How it ended</thead><tbody>";
+    let head =
+        "<h3>Who held which slot</h3><table><thead><tr><th>Slot<th>Who<th>From<th>Until<th>How it ended</thead><tbody>";
     out.push_str(head);
     for (lane, span) in rows.iter().take(ROWS) {
         let (from, to) = (when(span.from), when(span.to));

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_core::account::{AllocationState, Holder, LeaseId};
-use holdfast_core::input::{
-    AccountId, AllocationId, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId,
-};
+use holdfast_core::input::{AccountId, AllocationId, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId};
 use holdfast_core::playback::{Place, Playback, State as Standing};
 use holdfast_core::time::Time;
 
@@ -43,9 +41,9 @@ impl Stage {
         match scene.input {
             Input::Play { request, viewing } => self.asks(&mut dirty, *request, viewing.user),
             Input::Fetch { request, ask } => self.asks(&mut dirty, *request, ask.viewing.user),
-            Input::Forwarded { request }
-            | Input::Failed { request, .. }
-            | Input::Stalled { request } => dirty.extend(self.requests.get(request)),
+            Input::Forwarded { request } | Input::Failed { request, .. } | Input::Stalled { request } => {
+                dirty.extend(self.requests.get(request))
+            }
             Input::Finished { request, .. } | Input::Hangup { request } => dirty.extend(self.requests.remove(request)),
             Input::Leave { viewer } => dirty.extend(self.viewers.remove(viewer)),
             Input::Media { .. } => connected = self.is_opening(board),
@@ -62,7 +60,9 @@ impl Stage {
                     }
                 }
                 Output::Fetch { request, .. } => dirty.extend(self.requests.get(request)),
-                Output::Refuse { request, .. } | Output::Cut { request, .. } => dirty.extend(self.requests.remove(request)),
+                Output::Refuse { request, .. } | Output::Cut { request, .. } => {
+                    dirty.extend(self.requests.remove(request))
+                }
                 Output::ViewerEnd { viewer, .. } => dirty.extend(self.viewers.remove(viewer)),
                 Output::Note(note) => dirty.extend(self.note(board, scene, note, &mut reasons)),
                 _ => {}
@@ -155,7 +155,8 @@ impl Stage {
             Note::PlaybackStarted { user, playback, item, place, waited } => {
                 self.look(board, scene, *user, reasons);
                 let lane = self.place(board, scene, *user, *playback);
-                let waited = if *waited < 50_000 { String::new() } else { format!(" after {}", words::seconds(*waited)) };
+                let waited =
+                    if *waited < 50_000 { String::new() } else { format!(" after {}", words::seconds(*waited)) };
                 let why = format!(
                     "playback {playback} of {} began{waited}, in a {} place of user {}",
                     scene.item(*item),
@@ -168,16 +169,23 @@ impl Stage {
             Note::PlaybackEnded { user, playback, reason, lasted } => {
                 let lane = self.place(board, scene, *user, *playback);
                 let (weight, why) = words::viewer_ended(*reason);
-                let sentence =
-                    format!("playback {playback} of user {} ended after {}: {why}", scene.user(*user), words::seconds(*lasted));
+                let sentence = format!(
+                    "playback {playback} of user {} ended after {}: {why}",
+                    scene.user(*user),
+                    words::seconds(*lasted)
+                );
                 board.mark(lane, now, weight, reason.as_str(), &sentence);
                 reasons.insert(*playback, format!("{}: {why}", reason.as_str()));
                 Some(*user)
             }
             Note::PlaybackRefused { user, item, reason } => {
                 let lane = self.first(board, scene, *user);
-                let why =
-                    format!("user {} may not play {}: {}", scene.user(*user), scene.item(*item), words::refused(*reason));
+                let why = format!(
+                    "user {} may not play {}: {}",
+                    scene.user(*user),
+                    scene.item(*item),
+                    words::refused(*reason)
+                );
                 board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
                 Some(*user)
             }

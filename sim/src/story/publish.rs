@@ -68,7 +68,7 @@ impl Stage {
             });
             let known = (endpoint.0 as usize) < scene.config().endpoints.len();
             if !told && known && !self.posts.contains_key(request) && !self.is_doubled(scene) {
-                let lane = board.pack(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
+                let lane = wait(board, scene, *endpoint);
                 board.begin(lane, now, State::Waiting, &format!("POST {}", request.0));
                 self.posts.insert(*request, (*endpoint, now, lane));
             }
@@ -101,7 +101,7 @@ impl Stage {
             let waiting = endpoint.waiting();
             if waiting > self.posts.len() {
                 let id = EndpointId(place as u32);
-                let lane = board.first(scene.key(Group::Endpoints, place as u64, POSTS), || posts(scene, id));
+                let lane = board.lane(scene.key(Group::Endpoints, place as u64, POSTS), || posts(scene, id));
                 board.mark(lane, scene.now, Weight::Plain, "waiting", &format!("{waiting} POSTs waited here already"));
             }
         }
@@ -147,7 +147,9 @@ impl Stage {
                 let Some(row) = self.sessions.get(session) else { return };
                 let why = match waited {
                     0 => format!("session {session} was let in at once: the slot was free"),
-                    waited => format!("session {session} was let in after its POST had waited {}", words::seconds(*waited)),
+                    waited => {
+                        format!("session {session} was let in after its POST had waited {}", words::seconds(*waited))
+                    }
                 };
                 board.mark(row.slot, now, Weight::Plain, "let in", &why);
             }
@@ -155,7 +157,8 @@ impl Stage {
                 self.ended(board, scene, *endpoint, *session, (*reason, *lasted, *silent));
             }
             Note::OfferRefused { endpoint, reason, waited } => {
-                let lane = board.first(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
+                let lane =
+                    board.lane(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
                 let after = match waited {
                     0 => String::from("at once"),
                     waited => format!("after {}", words::seconds(*waited)),
@@ -164,8 +167,15 @@ impl Stage {
                 board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
             }
             Note::RequestRefused { endpoint, status, why } => {
-                let lane = board.first(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
-                board.mark(lane, now, Weight::Notice, "refused", &format!("a request was answered with {status}: {why}"));
+                let lane =
+                    board.lane(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
+                board.mark(
+                    lane,
+                    now,
+                    Weight::Notice,
+                    "refused",
+                    &format!("a request was answered with {status}: {why}"),
+                );
             }
             Note::SlotStalled { session, stalled, .. } => {
                 let Some(row) = self.sessions.get(session) else { return };
@@ -191,7 +201,8 @@ impl Stage {
         let now = scene.now;
         let (weight, mut why) = words::ended(reason, silent);
         if reason == EndReason::Displaced {
-            let waiting = self.posts.iter().filter(|(_, (of, ..))| *of == endpoint).min_by_key(|(_, (_, since, _))| *since);
+            let waiting =
+                self.posts.iter().filter(|(_, (of, ..))| *of == endpoint).min_by_key(|(_, (_, since, _))| *since);
             let dead_after = scene.config().endpoints.get(endpoint.0 as usize).map(|own| own.dead_after);
             if let Some(dead_after) = dead_after {
                 why.push_str(&format!(" (dead_after is {})", words::span(dead_after)));
@@ -212,6 +223,17 @@ impl Stage {
         board.end(row.own, now, &sentence);
         let mark = format!("session {id} was ended after {}: {why}", words::seconds(lasted));
         board.mark(row.slot, now, weight, reason.as_str(), &mark);
+    }
+}
+
+/// Where a POST waits: beside its slots, and with all that waits where there are several.
+fn wait(board: &mut Board, scene: &Scene<'_>, endpoint: EndpointId) -> LaneId {
+    let first = board.lane(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, endpoint));
+    match board.state(first) {
+        None => first,
+        Some(_) => board.pack(scene.key(Group::Requests, POSTS, u64::from(endpoint.0) << 32), || {
+            scene.named(format!("more {} POSTs", scene.endpoint(endpoint)))
+        }),
     }
 }
 

@@ -46,7 +46,9 @@ impl Stage {
         let mut reasons = BTreeMap::new();
         match scene.input {
             Input::Media { feed, from, .. } => {
-                if scene.edge.feeds().writer(*feed) == Some(*from) && scene.edge.feeds().last_push(*feed) == Some(scene.now) {
+                if scene.edge.feeds().writer(*feed) == Some(*from)
+                    && scene.edge.feeds().last_push(*feed) == Some(scene.now)
+                {
                     self.flow(board, scene, *feed, *from);
                 }
                 touched = matches!(from, Writer::Source(source) if self.is_new(board, *source));
@@ -191,7 +193,11 @@ impl Stage {
                 None => {
                     self.tuned.remove(&channel);
                     if let Some(lane) = self.channels.remove(&channel) {
-                        board.end(lane, scene.now, reasons.get(&channel).map_or("nobody watches it any more", String::as_str));
+                        board.end(
+                            lane,
+                            scene.now,
+                            reasons.get(&channel).map_or("nobody watches it any more", String::as_str),
+                        );
                     }
                 }
             }
@@ -270,7 +276,8 @@ impl Stage {
                 (*channel, Weight::Notice, "fault", format!("origin {}: {why}", index + 1))
             }
             Note::ChannelStarted { channel, index, waited } => {
-                let why = format!("media comes from origin {}, {} after it was wanted", index + 1, words::seconds(*waited));
+                let why =
+                    format!("media comes from origin {}, {} after it was wanted", index + 1, words::seconds(*waited));
                 (*channel, Weight::Plain, "started", why)
             }
             Note::ChannelSilent { channel, index, silent } => {
@@ -278,7 +285,8 @@ impl Stage {
                     Some(silent) => format!("no media has come for {}", words::seconds(*silent)),
                     None => String::from("no media has ever come"),
                 };
-                let why = format!("origin {} is silent: it is connected, and {since}; the connection is kept", index + 1);
+                let why =
+                    format!("origin {} is silent: it is connected, and {since}; the connection is kept", index + 1);
                 (*channel, Weight::Notice, "silent", why)
             }
             Note::ChannelBack { channel, index, gap: quiet } => {
@@ -293,7 +301,10 @@ impl Stage {
                         gap(quiet)
                     ),
                     Switch::Failback => {
-                        format!("goes back to origin {}, which is preferred and has shown that it works again", index + 1)
+                        format!(
+                            "goes back to origin {}, which is preferred and has shown that it works again",
+                            index + 1
+                        )
                     }
                 };
                 (*channel, Weight::Notice, why.as_str(), sentence)
@@ -312,7 +323,9 @@ impl Stage {
             Some(_) => self.channel(board, scene, channel),
             None => match self.channels.get(&channel) {
                 Some(lane) => *lane,
-                None => board.first(scene.key(Group::Channels, TITLES, 0), || scene.named(String::from("titles' streams"))),
+                None => {
+                    board.first(scene.key(Group::Channels, TITLES, 0), || scene.named(String::from("titles' streams")))
+                }
             },
         };
         board.mark(lane, scene.now, weight, word, &why);

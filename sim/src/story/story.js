@@ -42,7 +42,7 @@ const story = (() => {
   };
 })();
 
-const WEIGHTS = ['in order', 'not got', 'lost', 'fault'];
+const WEIGHTS = ['decided', 'refused or changed', 'lost', 'fault'];
 
 // The first place whose value is beyond `time`.
 function beyond(times, time) {

@@ -45,7 +45,9 @@ fn a_slot_shows_who_held_it_and_why_it_was_lost() {
 #[test]
 fn every_scenario_can_be_told_in_order() {
     let scenarios = crate::scenarios().iter().map(|scenario| scenario.name);
-    for (scenario, seeds) in scenarios.filter(|name| *name != "evening" && !name.starts_with("net-")).map(|name| (name, 0..2)) {
+    for (scenario, seeds) in
+        scenarios.filter(|name| *name != "evening" && !name.starts_with("net-")).map(|name| (name, 0..2))
+    {
         for seed in seeds {
             in_order(scenario, &told(scenario, seed));
         }
@@ -58,7 +60,11 @@ fn in_order(scenario: &str, story: &Story) {
     let within = |at: Time| story.begin <= at && at <= story.end;
     for lane in &story.lanes {
         for span in &lane.spans {
-            assert!(span.from <= span.to && within(span.from) && within(span.to), "{scenario}: {}: {span:?}", lane.name);
+            assert!(
+                span.from <= span.to && within(span.from) && within(span.to),
+                "{scenario}: {}: {span:?}",
+                lane.name
+            );
         }
         let apart = lane.spans.windows(2).all(|pair| pair[0].to <= pair[1].from);
         assert!(apart, "{scenario}: {}: {:?}", lane.name, lane.spans);
@@ -132,10 +138,18 @@ impl Env for Nothing {
 fn names_stay_text_whatever_they_are() {
     let name = String::from("</script><img src=x onerror=alert(1)><!--<script>&\"'\u{202e}");
     let endpoint = Endpoint { name: name.clone(), ..Endpoint::default() };
-    let config = Config { endpoints: vec![endpoint], channels: vec![Channel { name, ..Channel::default() }], ..Config::default() };
+    let config = Config {
+        endpoints: vec![endpoint],
+        channels: vec![Channel { name, ..Channel::default() }],
+        ..Config::default()
+    };
     let mut edge = Recorded::on(config);
     for request in 1..4 {
-        edge.handle(Time::from_micros(request * 1000), Input::Offer { request: RequestId(request), endpoint: holdfast_core::input::EndpointId(0) }, &mut Nothing);
+        edge.handle(
+            Time::from_micros(request * 1000),
+            Input::Offer { request: RequestId(request), endpoint: holdfast_core::input::EndpointId(0) },
+            &mut Nothing,
+        );
         while edge.poll().is_some() {}
     }
     let story = of_journal(&edge.journal().expect("it is kept")).expect("it repeats");

@@ -99,7 +99,8 @@ impl Stage {
         {
             self.ended(board, now, *viewer, "it goes on as the viewer that it was before");
         }
-        if let Some((request, wait, what)) = asks.filter(|(request, ..)| !answered && !self.waits.contains_key(request)) {
+        if let Some((request, wait, what)) = asks.filter(|(request, ..)| !answered && !self.waits.contains_key(request))
+        {
             let lane = board.pack(scene.key(Group::Requests, wait as u64, 0), || scene.named(wait.as_str().to_owned()));
             board.begin(lane, now, State::Waiting, &format!("request {}: {what}", request.0));
             self.waits.insert(request, lane);
@@ -120,7 +121,7 @@ impl Stage {
 
     fn begin(&mut self, board: &mut Board, scene: &Scene<'_>, viewer: ViewerId, state: State, what: &str) {
         let key = scene.key(Group::Viewers, viewer.index() as u64, 0);
-        let lane = board.lane(key, || scene.named(format!("viewer {}", viewer.index() + 1)));
+        let lane = board.lane(key, || scene.named(format!("viewer {}", viewer.index())));
         let of = if what.is_empty() { String::new() } else { format!(": {what}") };
         board.begin(lane, scene.now, state, &format!("viewer {viewer}{of}"));
         self.viewers.insert(viewer, lane);
@@ -142,7 +143,7 @@ impl Stage {
         match note {
             Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
                 let key = scene.key(Group::Viewers, viewer.index() as u64, 0);
-                let lane = board.lane(key, || scene.named(format!("viewer {}", viewer.index() + 1)));
+                let lane = board.lane(key, || scene.named(format!("viewer {}", viewer.index())));
                 let (weight, why) = words::viewer_ended(*reason);
                 let sentence = format!(
                     "viewer {viewer} of {} was ended after {} and {} kB: {why}",
