@@ -163,7 +163,7 @@ pub fn record(
         return Err(Untold::Unknown { name });
     }
     let story = story::of_recordings(&recordings).ok_or(Untold::NoJournal)?;
-    let story = story.titled(format!("{name}, seed {seed}"));
+    let story = story.titled(format!("Holdfast: {name}, seed {seed}"));
     Ok(match &played {
         Err(Failure::Broken { at, id, what, .. }) => {
             let story = story.broken(*at, *id, what.clone());

@@ -126,6 +126,7 @@ function draw() {
     pen.font = FONT(14);
     pen.fillText(view.query ? 'Nothing has this name.' : 'Nothing is shown.', 12, AXIS + 24);
   }
+  moment();
   drawBroken();
   axis();
   if (view.stretch) {
@@ -140,7 +141,7 @@ function draw() {
 function grid() {
   const step = tickStep(90);
   pen.fillStyle = look.line;
-  for (let at = Math.ceil((view.from + story.begin) / step) * step - story.begin; at <= view.to; at += step) {
+  for (let at = Math.ceil(Math.max(0, view.from + story.begin) / step) * step - story.begin; at <= view.to; at += step) {
     pen.fillRect(Math.round(x(at)), AXIS, 1, view.height);
   }
 }
@@ -153,7 +154,7 @@ function axis() {
   pen.fillRect(0, AXIS - 1, view.width, 1);
   pen.font = FONT(11.5);
   pen.fillStyle = look.quiet;
-  for (let at = Math.ceil((view.from + story.begin) / step) * step - story.begin; at <= view.to; at += step) {
+  for (let at = Math.ceil(Math.max(0, view.from + story.begin) / step) * step - story.begin; at <= view.to; at += step) {
     const left = Math.round(x(at));
     pen.fillRect(left, AXIS - 6, 1, 5);
     const text = absolute(at, step), half = pen.measureText(text).width / 2;
@@ -163,6 +164,18 @@ function axis() {
   pen.fillRect(0, 0, view.label - 10, AXIS - 1);
   pen.fillStyle = look.quiet;
   pen.fillText(fit(`${lasting(view.to - view.from)} shown`, view.label - 16), 8, AXIS / 2 - 1);
+}
+
+// What was going on everywhere else when what is chosen happened.
+function moment() {
+  const { chosen } = view;
+  if (!chosen) return;
+  const at = x(chosen.kind === 'mark' ? chosen.lane.at[chosen.i] : chosen.lane.from[chosen.i]);
+  if (at < view.label) return;
+  pen.fillStyle = look.focus;
+  pen.globalAlpha = 0.7;
+  pen.fillRect(Math.round(at), AXIS, 1, view.height);
+  pen.globalAlpha = 1;
 }
 
 function drawBroken() {
@@ -232,7 +245,7 @@ function drawLane(row, y) {
       // Whose it is stands once on each tenancy, where there is room; how it goes on is said behind that.
       const goesOn = named === lane.who[i] && i > 0 && lane.who[i - 1] === named && lane.to[i - 1] === lane.from[i];
       const words = goesOn ? story.states[lane.state[i]][0] : story.texts[lane.who[i]];
-      if (caption(words, left + 5, topOf + bar / 2 + 1, right - left - 8, lane.state[i]) && !goesOn) named = lane.who[i];
+      if (caption(words, Math.max(left, view.label) + 5, topOf + bar / 2 + 1, right - Math.max(left, view.label) - 8, lane.state[i]) && !goesOn) named = lane.who[i];
     }
     // Where one tenancy follows another at once, it can be seen that it does.
     if (i > 0 && lane.who[i - 1] !== lane.who[i] && width > 3) {
@@ -250,8 +263,8 @@ function drawLane(row, y) {
 const PATTERNED = new Set([0, 4, 5, 6]);
 function caption(words, left, middle, room, state) {
   // An id alone says more than half a word.
-  const short = words.slice(words.lastIndexOf(' ') + 1);
-  const text = pen.measureText(words).width > room && pen.measureText(short).width <= room ? short : fit(words, room);
+  const short = /\d+(\.\d+)?/.exec(words)?.[0] ?? '';
+  const text = short !== '' && pen.measureText(words).width > room && pen.measureText(short).width <= room ? short : fit(words, room);
   if (text === '') return false;
   if (PATTERNED.has(state)) {
     pen.fillStyle = look.states[state];

@@ -21,6 +21,7 @@ mod viewers;
 mod words;
 
 use std::collections::BTreeMap;
+use std::panic::{self, AssertUnwindSafe};
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -74,15 +75,20 @@ pub(crate) fn of_recordings(recordings: &[Recording]) -> Option<Story> {
             (_, name) => teller.next(name),
         }
         let mut faults = recording.faults.iter().peekable();
-        let played = journal::replay(&recording.journal, |step| {
-            teller.step(&step);
-            while let Some((at, _, name)) = faults.next_if(|(_, call, _)| *call <= step.call) {
-                teller.fault(*at, name, &met(step.input));
-            }
-        });
+        // Where the core panics in the run, it does so here, too: what was before that is what somebody wants to see.
+        let played = panic::catch_unwind(AssertUnwindSafe(|| {
+            journal::replay(&recording.journal, |step| {
+                teller.step(&step);
+                while let Some((at, _, name)) = faults.next_if(|(_, call, _)| *call <= step.call) {
+                    teller.fault(*at, name, &met(step.input));
+                }
+            })
+        }));
         faults.for_each(|(at, _, name)| teller.fault(*at, name, ""));
-        if let Err(fault) = played {
-            teller.stray(&fault);
+        match played {
+            Ok(Ok(_)) => {}
+            Ok(Err(fault)) => teller.stray(&fault.to_string()),
+            Err(_) => teller.stray("the core panics"),
         }
     }
     (!recordings.is_empty()).then(|| teller.finish())
@@ -262,7 +268,7 @@ impl Teller {
     }
 
     /// A journal does not repeat its run.
-    fn stray(&mut self, fault: &JournalFault) {
+    fn stray(&mut self, fault: &str) {
         let lane = self.board.lane((Group::Edge, self.part, 0, 0), || String::from("the edge"));
         self.board.mark(
             lane,

@@ -24,6 +24,18 @@ function search(query) {
   redraw();
 }
 
+// Shows the stretch in which what was found is.
+function showFound() {
+  let from = Infinity, to = -Infinity;
+  const take = (a, b) => { from = Math.min(from, a); to = Math.max(to, b); };
+  for (const lane of story.lanes) {
+    if (!lane.found) continue;
+    for (let i = 0; i < lane.n; i++) if (!lane.matched || lane.matched(i)) take(lane.from[i], lane.to[i]);
+    for (let i = 0; i < lane.m; i++) if (!lane.matched || hit[lane.word[i]] === 1) take(lane.at[i], lane.at[i]);
+  }
+  if (from <= to) show(from - (to - from) * 0.05 - LEAST, to + (to - from) * 0.05 + LEAST);
+}
+
 // --- time -------------------------------------------------------------------------------------------------------------
 
 const LEAST = Math.min(1000, story.length);
@@ -43,14 +55,14 @@ const pan = (by) => show(view.from + by, view.to + by);
 
 let bins = null;
 // It stands above the lanes, pixel by pixel as they would with everything shown.
-const place = (time) => view.label + (time - FIRST) / WHOLE * (overview.clientWidth - view.label);
-const placed = (px) => FIRST + (px - view.label) / Math.max(1, overview.clientWidth - view.label) * WHOLE;
+const place = (time) => view.label + (time - FIRST) / WHOLE * (view.width - view.label);
+const placed = (px) => FIRST + (px - view.label) / Math.max(1, view.width - view.label) * WHOLE;
 
 function drawOverview() {
-  const { width, height } = fitCanvas(overview), ink = overview.getContext('2d');
+  const { width: all, height } = fitCanvas(overview), ink = overview.getContext('2d'), { width } = view;
   if (!bins || bins.width !== width || bins.label !== view.label) count(width);
   ink.fillStyle = look.surface;
-  ink.fillRect(0, 0, width, height);
+  ink.fillRect(0, 0, all, height);
   ink.font = FONT(11.5);
   ink.fillStyle = look.quiet;
   ink.textBaseline = 'middle';
@@ -311,7 +323,12 @@ function across(by) {
 document.addEventListener('keydown', (event) => {
   const typing = event.target.matches?.('input, select');
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (typing) { if (event.key === 'Escape' && event.target.id === 'search') { event.target.value = ''; search(''); canvas.focus(); } return; }
+  if (typing) {
+    if (event.target.id !== 'search') return;
+    if (event.key === 'Escape') { event.target.value = ''; search(''); canvas.focus(); }
+    if (event.key === 'Enter') { search(event.target.value); showFound(); }
+    return;
+  }
   const acts = { '/': () => byId('search').focus(), '+': () => zoom(0.5), '=': () => zoom(0.5), '-': () => zoom(2), 0: () => show(FIRST, LAST), Escape: () => { choose(null); hideTip(); } };
   if (event.target === canvas) {
     Object.assign(acts, {

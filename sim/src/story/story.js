@@ -73,7 +73,7 @@ function lasting(micros) {
   return whole < 7200 ? `${Math.floor(whole / 60)} min ${whole % 60} s` : `${Math.floor(whole / 3600)} h ${Math.floor(whole / 60) % 60} min`;
 }
 
-const absolute = (micros, step) => clock(story.begin + micros, step);
+const absolute = (micros, step) => clock(Math.max(0, story.begin + micros), step);
 
 // What there is to say of something on a lane: lines of [class, text].
 function told(lane, kind, i) {
