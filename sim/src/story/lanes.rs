@@ -128,7 +128,7 @@ impl State {
             State::Closing => "over; what it held is not given back yet",
             State::Pause => "pauses before the next attempt",
             State::Polling => "polls: takes the stream in segments",
-            State::Kept => "not used now, and kept for whoever comes back",
+            State::Kept => "there, and not used now",
             State::Grace => "has more than it may have, for a moment",
         }
     }

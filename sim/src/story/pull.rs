@@ -29,6 +29,8 @@ struct Source {
     /// Sources of titles have none of their own: their account shows them.
     lane: Option<LaneId>,
     opened: bool,
+    /// Media came from it, whether it was used or not.
+    sends: bool,
 }
 
 /// What came into a feed without a gap.
@@ -51,7 +53,10 @@ impl Stage {
                 {
                     self.flow(board, scene, *feed, *from);
                 }
-                touched = matches!(from, Writer::Source(source) if self.is_new(board, *source));
+                if let Writer::Source(source) = from {
+                    self.sends(*source);
+                    touched = self.is_new(board, *source);
+                }
             }
             Input::Opened { source } => {
                 if let Some(row) = self.sources.get_mut(source) {
@@ -59,7 +64,10 @@ impl Stage {
                 }
                 touched = true;
             }
-            Input::Arrived { source } => touched = self.is_new(board, *source),
+            Input::Arrived { source } => {
+                self.sends(*source);
+                touched = self.is_new(board, *source);
+            }
             Input::Tune { title, .. } => {
                 if let Some(channel) = scene.edge.pull().tuned(*title) {
                     self.tuned.insert(channel, Some(*title));
@@ -111,6 +119,12 @@ impl Stage {
         }
     }
 
+    fn sends(&mut self, source: SourceId) {
+        if let Some(row) = self.sources.get_mut(&source) {
+            row.sends = true;
+        }
+    }
+
     /// Whether media from a source may change how its channel stands.
     fn is_new(&self, board: &Board, source: SourceId) -> bool {
         let Some(row) = self.sources.get(&source) else { return false };
@@ -155,7 +169,7 @@ impl Stage {
             board.begin(lane, scene.now, State::Connecting, &format!("source {source}"));
             lane
         });
-        self.sources.insert(source, Source { channel, lane, opened: false });
+        self.sources.insert(source, Source { channel, lane, opened: false, sends: false });
     }
 
     fn close(&mut self, board: &mut Board, now: Time, source: SourceId, why: &str) {
@@ -218,11 +232,13 @@ impl Stage {
         {
             let Some(row) = self.sources.get(&source) else { continue };
             let Some(lane) = row.lane else { continue };
-            let own = match (kept, row.opened) {
-                (true, _) if live => State::Live,
-                (true, _) => State::Silent,
-                (false, true) => State::Kept,
-                (false, false) => State::Connecting,
+            let own = match kept {
+                true if live => State::Live,
+                true => State::Silent,
+                // Beside the one that is used it may well send.
+                false if row.sends => State::Kept,
+                false if row.opened => State::Silent,
+                false => State::Connecting,
             };
             board.turn(lane, scene.now, own, "");
         }
