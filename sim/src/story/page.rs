@@ -116,7 +116,7 @@ fn of_lane(story: &Story, lane: &Lane, out: &mut String) {
 /// When, in seconds of the run's clock.
 fn when(at: Time) -> String {
     let millis = at.as_micros() / 1000;
-    format!("{}.{:03} s", millis / 1000, millis % 1000)
+    format!("{}.{:03}\u{a0}s", millis / 1000, millis % 1000)
 }
 
 fn summary(story: &Story, out: &mut String) {
