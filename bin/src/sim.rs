@@ -1,11 +1,13 @@
 //! `holdfast sim`: developers' sessions with faults, each repeatable from its seed.
 
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use holdfast_sim::{Report, run, scenarios};
+use holdfast_sim::{Report, record, run, scenarios, story};
 
 /// Run Holdfast in a simulated world in which things go wrong on purpose.
 #[derive(Debug, Args)]
@@ -25,6 +27,9 @@ pub struct Sim {
     /// No trace
     #[arg(long)]
     quiet: bool,
+    /// Write what happened as a page for a browser, also where something broke
+    #[arg(long, value_name = "OUT", conflicts_with_all = ["seeds", "list"])]
+    html: Option<PathBuf>,
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {
@@ -41,7 +46,7 @@ impl Sim {
         } else if let Some(range) = self.seeds {
             many(&self.scenario, range, &mut out)
         } else {
-            one(&self.scenario, self.seed, self.quiet, &mut out)
+            one(&self, &mut out)
         };
         match done.and_then(|code| out.flush().map(|()| code)) {
             Ok(code) => code,
@@ -62,8 +67,26 @@ fn list(out: &mut impl Write) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn one(name: &str, seed: u64, quiet: bool, out: &mut impl Write) -> io::Result<ExitCode> {
-    let result = run(name, seed, (!quiet).then_some(out as &mut dyn Write));
+fn one(Sim { scenario, seed, quiet, html, .. }: &Sim, out: &mut impl Write) -> io::Result<ExitCode> {
+    let trace = (!quiet).then_some(out as &mut dyn Write);
+    let result = match html {
+        None => run(scenario, *seed, trace),
+        Some(path) => match record(scenario, *seed, trace) {
+            Ok((result, story)) => {
+                out.flush()?;
+                if let Err(error) = fs::write(path, story::page(&story)) {
+                    eprintln!("{} cannot be written: {error}", path.display());
+                    return Ok(ExitCode::FAILURE);
+                }
+                result
+            }
+            Err(untold) => {
+                out.flush()?;
+                eprintln!("{untold}");
+                return Ok(ExitCode::FAILURE);
+            }
+        },
+    };
     match result {
         Ok(Report { hash, figures, events, simulated, .. }) => {
             writeln!(out, "{events} events in {simulated:?} of simulated time")?;

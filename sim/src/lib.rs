@@ -4,9 +4,11 @@
 //! |---|---|
 //! | `world` | does the bare core decide right when everything around it goes wrong? |
 //! | `net` | does the whole server, over a network that drops, holds and cuts? |
+//! | [`story`] | what happened, so that somebody can see it? |
 #![forbid(unsafe_code)]
 
 mod net;
+pub mod story;
 mod world;
 
 use std::fmt;
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 use holdfast_core::time::Time;
 
+use story::{Story, tape};
 pub use world::Witness;
 pub use world::chance::{Fault, Mark, Name, Tally};
 use world::oracle::Broken;
@@ -145,3 +148,50 @@ pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repor
     };
     Err(Failure::Broken { scenario: scenario.name, seed, at, id, what })
 }
+
+/// As [`run`], and what happened in it as a story, up to where it broke if it did.
+///
+/// # Errors
+/// There is no such scenario, or no edge in it kept a journal.
+pub fn record(
+    name: &str,
+    seed: u64,
+    trace: Option<&mut dyn Write>,
+) -> Result<(Result<Report, Failure>, Story), Untold> {
+    let (played, recordings) = tape::record(|| run(name, seed, trace));
+    if let Err(Failure::Unknown { name }) = played {
+        return Err(Untold::Unknown { name });
+    }
+    let story = story::of_recordings(&recordings).ok_or(Untold::NoJournal)?;
+    let story = story.titled(format!("Holdfast: {name}, seed {seed}"));
+    Ok(match &played {
+        Err(Failure::Broken { at, id, what, .. }) => {
+            let story = story.broken(*at, *id, what.clone());
+            (played, story)
+        }
+        _ => (played, story),
+    })
+}
+
+/// Why a run has no story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Untold {
+    /// There is no scenario of this name.
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// No edge of the scenario kept a journal.
+    NoJournal,
+}
+
+impl fmt::Display for Untold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Untold::Unknown { name } => write!(f, "{}", Failure::Unknown { name: name.clone() }),
+            Untold::NoJournal => write!(f, "no edge of this scenario kept a journal, and only a journal can be drawn"),
+        }
+    }
+}
+
+impl std::error::Error for Untold {}

@@ -3,6 +3,7 @@
 {"id": 1, "do": "open", "url": "http://…"}     loads a page
 {"id": 2, "do": "eval", "js": "…"}             evaluates an expression, awaits a promise, answers its value
 {"id": 3, "do": "shot", "path": "….png"}       takes a picture of the page
+{"id": 4, "do": "call", "method": "…", "params": {…}}   calls DevTools itself: a mouse that is moved, a window of another size
 
 Each is answered by {"id": n, "value": …} or {"id": n, "error": "…"}. What the page says on its console comes as
 {"event": "console", …}. A small server beside it serves this folder and the modules `whip-whep` and `hls.js`, on another
@@ -99,6 +100,8 @@ class Page:
                 result = await self.call("Page.captureScreenshot", format="png")
                 pathlib.Path(order["path"]).write_bytes(base64.b64decode(result["data"]))
                 return order["path"]
+            case "call":
+                return await self.call(order["method"], **order["params"])
             case other:
                 raise RuntimeError(f"unknown order {other!r}")
 

@@ -104,6 +104,21 @@ impl Browser {
         self.order(json!({"do": "shot", "path": path})).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
+    /// Calls DevTools itself: a mouse that is moved, a window of another size.
+    ///
+    /// # Panics
+    /// When it refuses.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        let order = json!({"do": "call", "method": method, "params": params});
+        self.order(order).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// What the pages have said on their console so far, errors of the browser about them among it.
+    pub fn console(&self) -> Vec<String> {
+        let said = self.process.lines().into_iter().filter(|line| line.json()["event"] == "console");
+        said.map(|line| line.text).collect()
+    }
+
     /// SIGSTOP to all of it.
     pub fn freeze(&self) {
         self.process.signal(Signal::STOP);

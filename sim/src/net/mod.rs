@@ -31,6 +31,7 @@ use peer::{Peer, Post, Watch};
 pub(crate) use pulled::SCENARIOS as PULLED_SCENARIOS;
 pub(crate) use scenarios::SCENARIOS;
 
+use crate::story::tape::{self, Recording};
 use crate::world::oracle::Broken;
 use crate::{Figures, Report, Witness};
 
@@ -241,6 +242,12 @@ fn play(script: Script, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repo
         }
     }
     let shared = stage.shared.clone();
+    for (name, edge) in shared.edges.borrow().iter() {
+        tape::keep(|| {
+            let journal = edge.server.borrow().recorded().journal()?;
+            Some(Recording { name: (*name).to_owned(), journal, faults: Vec::new() })
+        });
+    }
     let closed = played.and_then(|()| stage.close(figures));
     // The edges and what they write down hold one another.
     shared.edges.borrow_mut().clear();

@@ -46,6 +46,7 @@ use truth::Truth;
 use viewer::Viewer;
 pub use witness::Witness;
 
+use crate::story::tape::Taped;
 use crate::{Figures, Report};
 
 pub(crate) use named::SCENARIOS;
@@ -124,7 +125,7 @@ fn generator(seed: u64, actor: u64) -> SmallRng {
 pub(crate) struct World<'t> {
     now: Time,
     seed: u64,
-    edge: Recorded,
+    edge: Taped,
     truth: Truth,
     plan: Plan,
     allowance: Allowance,
@@ -183,7 +184,7 @@ impl<'t> World<'t> {
 
     /// The same, and users from `first` on play titles.
     pub fn with_titles(config: Config, first: usize, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
-        let edge = Recorded::on(config.clone());
+        let edge = Taped::on(config.clone());
         let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
         let numbered = || config.channels.iter().enumerate();
         let channel = |(place, settings): (usize, &config::Channel)| {
@@ -280,7 +281,9 @@ impl<'t> World<'t> {
                 (Some(at), _) if at <= until => {
                     self.now = at;
                     let Some(planned) = self.queue.pop() else { break };
-                    self.happen(planned.event)?;
+                    let happened = self.happen(planned.event);
+                    self.edge.note(self.now, &self.witness.faults);
+                    happened?;
                 }
                 _ => break,
             }
@@ -377,6 +380,7 @@ impl<'t> World<'t> {
             self.truth.play_output(self.now, &input, output);
             self.blame(output);
         }
+        self.edge.note(self.now, &self.witness.faults);
         let taken = self.taken(&input)?;
         self.truth.after(self.now, &input);
         self.truth.play_after(self.now);
