@@ -223,7 +223,7 @@ impl Stage {
             events += server.recorded().calls();
         }
         let simulated = Duration::from_millis(self.elapsed);
-        Ok(Report { hash: digest.value(), figures, events, simulated, witness: Witness::default() })
+        Ok(Report { hash: digest.value(), figures, events, steps: 0, simulated, witness: Witness::default() })
     }
 }
 
