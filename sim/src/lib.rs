@@ -125,6 +125,8 @@ pub fn scenarios() -> &'static [Scenario] {
             world::TITLES_SCENARIOS,
             net::SCENARIOS,
             net::PULLED_SCENARIOS,
+            net::HOUSEHOLD_SCENARIOS,
+            net::SOAK_SCENARIOS,
         ]
         .concat()
     });

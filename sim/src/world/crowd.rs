@@ -57,6 +57,8 @@ impl Crowd {
         }
         let actors = u64::from(self.publishers + self.viewers);
         world.most_a_second = world.most_a_second.max(actors * CALLS_OF_AN_ACTOR);
+        // As often for each actor, however many there are.
+        world.judge_all = world.judge_all.max(actors * 10);
         for endpoint in 0..self.publishers {
             world.add_publisher(endpoint as usize, span(&mut dice, 0, 3_000));
         }
