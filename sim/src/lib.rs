@@ -22,6 +22,7 @@ use holdfast_core::time::Time;
 use story::{Story, tape};
 pub use world::Witness;
 pub use world::chance::{Fault, Mark, Name, Tally};
+pub use world::crowd::{Crowd, Journal};
 use world::oracle::Broken;
 
 /// One scenario: a name, what it must show, and how it is run.
@@ -45,6 +46,8 @@ pub struct Report {
     pub figures: Figures,
     /// How many calls the core was given.
     pub events: u64,
+    /// How much its actors did of themselves; 0 where nobody counts it.
+    pub steps: u64,
     /// How much time passed in it.
     pub simulated: Duration,
     /// Which faults bit and which branches were taken.
@@ -125,6 +128,8 @@ pub fn scenarios() -> &'static [Scenario] {
             world::TITLES_SCENARIOS,
             net::SCENARIOS,
             net::PULLED_SCENARIOS,
+            net::HOUSEHOLD_SCENARIOS,
+            net::SOAK_SCENARIOS,
         ]
         .concat()
     });

@@ -1,10 +1,14 @@
 //! The whole server over a simulated network: sockets that block, vanish and come late, with real bytes on them.
 
 mod edge;
+mod household;
 mod origin;
+mod panel;
 mod peer;
+mod player;
 mod pulled;
 mod scenarios;
+mod soak;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +30,13 @@ use tokio::sync::Notify;
 use turmoil::{Builder, Sim};
 
 use edge::Edge;
+pub(crate) use household::SCENARIOS as HOUSEHOLD_SCENARIOS;
 use origin::Origin;
+use panel::Panel;
 use peer::{Peer, Post, Watch};
 pub(crate) use pulled::SCENARIOS as PULLED_SCENARIOS;
 pub(crate) use scenarios::SCENARIOS;
+pub(crate) use soak::SCENARIOS as SOAK_SCENARIOS;
 
 use crate::story::tape::{self, Recording};
 use crate::world::oracle::Broken;
@@ -58,8 +65,13 @@ pub struct Shared {
     watches: RefCell<BTreeMap<&'static str, Watch>>,
     /// Which publishers were told that they are over, and when.
     told: RefCell<Vec<(&'static str, u64)>>,
+    panel: RefCell<Panel>,
+    /// Who is there, in truth: publishers, and by the name of its user, or of its stream where nobody logs in, who watches.
+    present: RefCell<BTreeMap<String, usize>>,
     /// Statuses of requests that were no POST.
     statuses: RefCell<Vec<(&'static str, u16)>>,
+    /// How requests for streams were answered.
+    streams: RefCell<Vec<(&'static str, u16)>>,
     /// Sockets of clients that closed both directions: whatever is still sent there is answered with a reset, which this network
     /// keeps to itself until something is sent again.
     gone: RefCell<BTreeSet<SocketAddr>>,
@@ -68,6 +80,11 @@ pub struct Shared {
 impl Shared {
     fn edge(&self, name: &str) -> Option<Rc<Edge>> {
         self.edges.borrow().get(name).cloned()
+    }
+
+    /// How many are there of these.
+    fn present(&self, who: &str) -> usize {
+        self.present.borrow().get(who).copied().unwrap_or(0)
     }
 
     fn say(&self, who: &str, what: fmt::Arguments<'_>) {
@@ -224,7 +241,7 @@ impl Stage {
             events += server.recorded().calls();
         }
         let simulated = Duration::from_millis(self.elapsed);
-        Ok(Report { hash: digest.value(), figures, events, simulated, witness: Witness::default() })
+        Ok(Report { hash: digest.value(), figures, events, steps: 0, simulated, witness: Witness::default() })
     }
 }
 

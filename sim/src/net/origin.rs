@@ -28,6 +28,8 @@ pub enum Mood {
     Dripping,
     /// Answers, then closes at once.
     ClosesAtPlay,
+    /// Takes the request and resets the connection.
+    ResetsAtPlay,
 }
 
 /// What is known of an origin.
@@ -40,9 +42,9 @@ pub struct Origin {
     pub id: SessionId,
 }
 
-const EVERY: Duration = Duration::from_millis(40);
+pub const EVERY: Duration = Duration::from_millis(40);
 const KEY_FRAME_EACH: u64 = 25;
-const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
+pub const HEAD: &str = "HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n\r\n";
 
 /// Serves until the simulation ends.
 pub async fn serve(shared: Rc<Shared>, name: &'static str) -> io::Result<()> {
@@ -55,13 +57,61 @@ pub async fn serve(shared: Rc<Shared>, name: &'static str) -> io::Result<()> {
     }
 }
 
-async fn answer(shared: &Shared, name: &'static str, mut stream: TcpStream) -> io::Result<()> {
+/// Reads the head of a request.
+pub async fn head_of(stream: &mut TcpStream) -> io::Result<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
         if stream.read_buf(&mut head).await? == 0 {
-            return Ok(());
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
     }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+/// What makes pictures, one in 25 a key frame, each of them telling whose it is.
+pub struct Camera {
+    muxer: Muxer,
+    id: SessionId,
+    pictures: u64,
+}
+
+impl Camera {
+    pub fn new(id: SessionId) -> Self {
+        let mut muxer = Muxer::new();
+        muxer.session(Writer::Session(id), Tracks { audio: None, video: Some(Codec::H264) });
+        // Whoever comes comes in the middle of a group of pictures.
+        Camera { muxer, id, pictures: now_ms() % KEY_FRAME_EACH }
+    }
+
+    /// What begins again begins with a picture that decoding can start at.
+    pub fn pause(&mut self) {
+        self.pictures = KEY_FRAME_EACH - 1;
+    }
+
+    /// The next picture.
+    pub fn picture(&mut self) -> Option<Bytes> {
+        self.pictures += 1;
+        let key = self.pictures.is_multiple_of(KEY_FRAME_EACH);
+        let head = [0, 0, 0, 1, if key { 0x65 } else { 0x41 }];
+        let data: Bytes = head.into_iter().chain(mark(self.id).into_iter().cycle().take(160)).collect();
+        let time = now().as_micros() as i64;
+        let unit = Unit { from: Writer::Session(self.id), codec: Codec::H264, pts: time, dts: time, key, data };
+        self.muxer.push(&unit).map(|chunk| chunk.data)
+    }
+}
+
+async fn answer(shared: &Shared, name: &'static str, mut stream: TcpStream) -> io::Result<()> {
+    let mood_before = shared.origins.borrow().get(name).map(|origin| origin.mood);
+    if mood_before == Some(Mood::ResetsAtPlay) {
+        // What is closed with bytes unread is reset.
+        stream.read_exact(&mut [0; 8]).await?;
+        if let Some(origin) = shared.origins.borrow_mut().get_mut(name) {
+            origin.opens += 1;
+        }
+        shared.say(name, format_args!("is asked, and resets"));
+        return Ok(());
+    }
+    head_of(&mut stream).await?;
     let mood = || shared.origins.borrow().get(name).map_or(Mood::Silent, |origin| origin.mood);
     let id = shared.origins.borrow_mut().get_mut(name).map(|origin| {
         origin.opens += 1;
@@ -77,25 +127,13 @@ async fn answer(shared: &Shared, name: &'static str, mut stream: TcpStream) -> i
     } else {
         stream.write_all(HEAD.as_bytes()).await?;
     }
-    let mut muxer = Muxer::new();
-    muxer.session(Writer::Session(id), Tracks { audio: None, video: Some(Codec::H264) });
-    // Whoever comes comes in the middle of a group of pictures.
-    let mut pictures = now_ms() % KEY_FRAME_EACH;
-    while mood() != Mood::ClosesAtPlay {
+    let mut camera = Camera::new(id);
+    while !matches!(mood(), Mood::ClosesAtPlay | Mood::ResetsAtPlay) {
         sleep(EVERY).await;
         if mood() != Mood::Good {
-            // What begins again begins with a picture that decoding can start at.
-            pictures = KEY_FRAME_EACH - 1;
-            continue;
-        }
-        pictures += 1;
-        let key = pictures.is_multiple_of(KEY_FRAME_EACH);
-        let head = [0, 0, 0, 1, if key { 0x65 } else { 0x41 }];
-        let data: Bytes = head.into_iter().chain(mark(id).into_iter().cycle().take(160)).collect();
-        let time = now().as_micros() as i64;
-        let unit = Unit { from: Writer::Session(id), codec: Codec::H264, pts: time, dts: time, key, data };
-        if let Some(chunk) = muxer.push(&unit) {
-            stream.write_all(&chunk.data).await?;
+            camera.pause();
+        } else if let Some(data) = camera.picture() {
+            stream.write_all(&data).await?;
         }
     }
     Ok(())

@@ -14,7 +14,7 @@ use tokio::time::sleep;
 use turmoil::net::{TcpStream, UdpSocket};
 
 use super::edge::{HTTP, Kind, MEDIA, mark, pack, session_of, unpack};
-use super::{Shared, now_ms};
+use super::{Shared, now_ms, panel};
 
 /// How a publisher sends: one packet each so many ms, 0 = never.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,8 @@ pub struct Watch {
     pub faults: u64,
     /// Whose media it was, in order.
     pub sessions: Vec<SessionId>,
+    /// How often it began anew.
+    pub begun: u64,
     pub last: u64,
     /// The longest time in which nothing came, after the first.
     pub gap: u64,
@@ -69,7 +71,7 @@ pub struct Watch {
 
 impl Watch {
     fn take(&mut self, data: &[u8], known: &[SessionId]) {
-        self.gap = if self.packets > 0 { self.gap.max(now_ms() - self.last) } else { 0 };
+        self.gap = if self.last > 0 { self.gap.max(now_ms() - self.last) } else { 0 };
         self.last = now_ms();
         self.rest.extend_from_slice(data);
         let whole = self.rest.len() / 188 * 188;
@@ -109,6 +111,23 @@ impl Reply {
     }
 }
 
+/// As whom publishers are counted.
+pub const PUBLISHERS: &str = "publishers";
+
+/// Somebody who is there until this is dropped: with its host, if that is no more.
+pub struct Present {
+    shared: Rc<Shared>,
+    who: String,
+}
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        if let Some(count) = self.shared.present.borrow_mut().get_mut(&self.who) {
+            *count -= 1;
+        }
+    }
+}
+
 /// One host beside the edge.
 pub struct Peer {
     pub name: &'static str,
@@ -121,6 +140,8 @@ pub struct Peer {
 impl Peer {
     pub fn new(name: &'static str, shared: Rc<Shared>, seed: u64) -> Self {
         let salt = name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(31).wrapping_add(u64::from(byte)));
+        // A host that comes back does other things than before.
+        let salt = salt ^ now_ms().rotate_left(32);
         Peer { name, shared, dice: RefCell::new(SmallRng::seed_from_u64(salt)), kept: RefCell::default() }
     }
 
@@ -129,8 +150,47 @@ impl Peer {
         sleep(Duration::from_millis(ms.saturating_sub(now_ms()))).await;
     }
 
-    fn say(&self, what: std::fmt::Arguments<'_>) {
+    pub fn say(&self, what: std::fmt::Arguments<'_>) {
         self.shared.say(self.name, what);
+    }
+
+    /// Somebody is there from now on, as long as what this gives is kept.
+    pub fn present(&self, who: &str) -> Present {
+        *self.shared.present.borrow_mut().entry(who.to_owned()).or_default() += 1;
+        Present { shared: self.shared.clone(), who: who.to_owned() }
+    }
+
+    /// What it gets from now on does not follow what it got before.
+    pub fn begin(&self) {
+        let mut watches = self.shared.watches.borrow_mut();
+        let watch = watches.entry(self.name).or_default();
+        watch.begun += 1;
+        (watch.last, watch.ended) = (0, None);
+        watch.counters.clear();
+        watch.rest.clear();
+    }
+
+    /// How a request for a stream was answered.
+    pub fn stream_answered(&self, status: u16) {
+        self.shared.streams.borrow_mut().push((self.name, status));
+    }
+
+    /// A number from `least` to `most`.
+    pub fn between(&self, least: u64, most: u64) -> u64 {
+        self.dice.borrow_mut().random_range(least..=most)
+    }
+
+    /// Closes what it keeps open.
+    pub fn let_go(&self) {
+        self.kept.borrow_mut().clear();
+    }
+
+    /// It got a piece of a stream.
+    pub fn take(&self, data: &[u8]) {
+        let mut known: Vec<SessionId> = self.shared.posts.borrow().iter().filter_map(|post| post.session).collect();
+        known.extend(self.shared.origins.borrow().values().map(|origin| origin.id));
+        known.extend((0..panel::STREAMS).map(panel::session));
+        self.shared.watches.borrow_mut().entry(self.name).or_default().take(data, &known);
     }
 
     /// Sends a request, cut anywhere, and reads the whole answer.
@@ -140,7 +200,7 @@ impl Peer {
         self.reply(stream).await
     }
 
-    async fn send(&self, stream: &mut TcpStream, text: &str) -> io::Result<()> {
+    pub async fn send(&self, stream: &mut TcpStream, text: &str) -> io::Result<()> {
         let mut rest = text.as_bytes();
         while !rest.is_empty() {
             let cut = self.dice.borrow_mut().random_range(1..=rest.len());
@@ -230,6 +290,7 @@ impl Peer {
     /// it did before.
     pub async fn publish(&self, post: &Post, sends: Sends, until: u64, closed: WhenClosed) -> io::Result<Option<u64>> {
         let Some(session) = post.session else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let _present = self.present(PUBLISHERS);
         let edge = (turmoil::lookup("edge"), MEDIA);
         let socket = UdpSocket::bind(("0.0.0.0", 0)).await?;
         let start = now_ms();
@@ -290,11 +351,16 @@ impl Peer {
 
     /// The same of any stream of any edge.
     pub async fn watch_at(&self, edge: &str, name: &str, stops: Option<u64>) -> io::Result<()> {
+        self.watch_path(edge, name, &format!("/live/{name}.ts"), stops).await
+    }
+
+    /// The same of any path; counts as `who` as long as it lasts.
+    pub async fn watch_path(&self, edge: &str, who: &str, path: &str, stops: Option<u64>) -> io::Result<()> {
         let mut stream = TcpStream::connect((edge, HTTP)).await?;
-        self.send(&mut stream, &format!("GET /live/{name}.ts HTTP/1.1\r\nHost: {edge}\r\n\r\n")).await?;
+        self.send(&mut stream, &format!("GET {path} HTTP/1.1\r\nHost: {edge}\r\n\r\n")).await?;
         let mut data = Vec::new();
-        let mut in_body = false;
-        self.shared.watches.borrow_mut().entry(self.name).or_default();
+        let mut present = None;
+        self.begin();
         loop {
             if stops.is_some_and(|stops| stops <= now_ms()) {
                 self.say(format_args!("stops reading"));
@@ -303,22 +369,26 @@ impl Peer {
                 return Ok(());
             }
             let read = stream.read_buf(&mut data).await.unwrap_or(0);
-            let mut known: Vec<SessionId> = self.shared.posts.borrow().iter().filter_map(|post| post.session).collect();
-            known.extend(self.shared.origins.borrow().values().map(|origin| origin.id));
-            let mut watches = self.shared.watches.borrow_mut();
-            let watch = watches.entry(self.name).or_default();
             if read == 0 {
+                let mut watches = self.shared.watches.borrow_mut();
+                let watch = watches.entry(self.name).or_default();
                 watch.ended = Some(now_ms());
                 self.say(format_args!("its stream ended after {} packets", watch.packets));
                 return Ok(());
             }
-            if !in_body {
+            if present.is_none() {
                 let Some(end) = data.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { continue };
-                self.say(format_args!("GET → {}", String::from_utf8_lossy(&data[..end]).lines().next().unwrap_or("")));
+                let head = String::from_utf8_lossy(&data[..end]).into_owned();
+                self.say(format_args!("GET → {}", head.lines().next().unwrap_or_default()));
+                let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or(0);
+                self.stream_answered(status);
+                if status != 200 {
+                    return Ok(());
+                }
                 data.drain(..end + 4);
-                in_body = true;
+                present = Some(self.present(who));
             }
-            watch.take(&data, &known);
+            self.take(&data);
             data.clear();
         }
     }

@@ -33,6 +33,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         close_at_play,
         "an origin closes at play each time: the other one at once, the first is spared"
     ),
+    scenario!(
+        "net-reset-at-play",
+        reset_at_play,
+        "an origin resets at play each time: the other one at once, the first is spared"
+    ),
     scenario!("net-drip", drip, "an answer of a byte a second ends at connect_timeout"),
     scenario!(
         "net-failback",
@@ -43,7 +48,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
 ];
 
 impl Stage {
-    fn origin(&mut self, name: &'static str, mood: Mood) {
+    pub fn origin(&mut self, name: &'static str, mood: Mood) {
         let shared = self.shared.clone();
         let number = shared.origins.borrow().len() as u32;
         let id = SessionId::from_parts(number, 64);
@@ -61,7 +66,7 @@ impl Stage {
         self.pulling("edge", &["http://one/live.ts", "http://two/live.ts"])
     }
 
-    fn mood_at(&mut self, ms: u64, name: &'static str, mood: Mood) {
+    pub fn mood_at(&mut self, ms: u64, name: &'static str, mood: Mood) {
         self.at(ms, move |_, shared| {
             if let Some(origin) = shared.origins.borrow_mut().get_mut(name) {
                 origin.mood = mood;
@@ -170,6 +175,22 @@ fn close_at_play(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken>
     let opens = stage.opens("one");
     shows!((2..=8).contains(&opens), "the closing origin is asked {opens} times in a minute");
     shows!(stage.counts("edge").lost[Loss::Ended as usize] == opens, "{:?}", stage.counts("edge"));
+    figures.add("opens", opens);
+    Ok(())
+}
+
+fn reset_at_play(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
+    stage.edge_of_two(Mood::ResetsAtPlay)?;
+    let from = stage.about(500, 1_000);
+    stage.tuned("viewer", "edge", from);
+    stage.play(from + 1_500)?;
+    stage.tuned_to("viewer", &["two"])?;
+    stage.play(from + 60_000)?;
+    stage.tuned_to("viewer", &["two"])?;
+    let opens = stage.opens("one");
+    shows!((2..=8).contains(&opens), "the resetting origin is asked {opens} times in a minute");
+    let lost = stage.counts("edge").lost;
+    shows!(lost[Loss::Ended as usize] == 0 && lost.iter().sum::<u64>() == opens, "{:?}", stage.counts("edge"));
     figures.add("opens", opens);
     Ok(())
 }

@@ -49,6 +49,7 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     scenario!("net-leave", leave, "A DELETEs its session, B closes its transport: the slot is free at once, each time"),
     scenario!("net-late-fin", late_fin, "the FIN of the dead A comes after B has its slot: B lives on"),
     scenario!("net-stopped", stopped, "a viewer stops reading: it is ended, the others lose nothing"),
+    scenario!("net-canary", canary, "must fail: a task within a host panics, and nobody waits for it"),
     scenario!("net-drain", drain, "the program ends in the middle of everything: all are told, nothing is left in 5 s"),
 ];
 
@@ -454,6 +455,14 @@ fn stopped(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {
     figures.add("packets_before_it_stopped", stage.watch("stopped").packets);
     figures.add("viewer_packets", stage.watch("viewer").packets);
     Ok(())
+}
+
+fn canary(stage: &mut Stage, _: &mut Figures) -> Result<(), Broken> {
+    stage.peer("a", |_| async {
+        tokio::task::spawn_local(async { panic!("nobody waits for this task") });
+        Ok(())
+    });
+    stage.play(1_000)
 }
 
 fn drain(stage: &mut Stage, figures: &mut Figures) -> Result<(), Broken> {

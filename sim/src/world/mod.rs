@@ -4,13 +4,16 @@
 //! computed when the core looks ([`stream`]). After each call the oracles judge the core by the actors' [`truth`].
 
 pub(crate) mod chance;
+pub(crate) mod crowd;
 mod driver;
 mod named;
 pub(crate) mod oracle;
 mod playback;
 mod publisher;
 mod pull;
+mod queue;
 mod random;
+mod rows;
 mod side;
 mod stream;
 mod titles;
@@ -18,7 +21,7 @@ mod truth;
 mod viewer;
 mod witness;
 
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
@@ -38,12 +41,13 @@ use oracle::{Allowance, Bench, Broken};
 use publisher::Publisher;
 use pull::origin::{self, Link, Origin};
 use pull::truth::Channel;
+use queue::Queue;
 use side::{Senses, Side};
 use titles::provider::{self, Provider};
 use titles::relay::{self, Relay};
 use titles::{Device, DeviceStep};
 use truth::Truth;
-use viewer::Viewer;
+use viewer::{Seats, Viewer};
 pub use witness::Witness;
 
 use crate::story::tape::Taped;
@@ -54,11 +58,11 @@ pub(crate) use playback::SCENARIOS as PLAYBACK_SCENARIOS;
 pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
 pub(crate) use titles::SCENARIOS as TITLES_SCENARIOS;
 
-/// More calls than this within one simulated second are a live-lock.
+/// More calls than this within one simulated second are a live-lock, in a world of the usual size.
 const CALLS_A_SECOND: u64 = 20_000;
 /// How much of a run's end is replayed on its own: so little that nearly every run is longer.
 const RING: usize = 4 << 10;
-/// Everything is judged each so many calls.
+/// Everything is judged each so many calls, in a world of the usual size.
 const JUDGE_ALL: u64 = 1000;
 
 /// What is still to happen.
@@ -92,30 +96,6 @@ enum Event {
     Device { index: usize, life: u32, step: DeviceStep },
 }
 
-struct Planned {
-    at: Time,
-    order: u64,
-    event: Event,
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-impl Eq for Planned {}
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        // The heap gives its greatest first, and that is to be the earliest.
-        (other.at, other.order).cmp(&(self.at, self.order))
-    }
-}
-
 /// The seed of one actor of a run: far from the seeds of its neighbours.
 fn generator(seed: u64, actor: u64) -> SmallRng {
     SmallRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ actor.wrapping_mul(0xd1b5_4a32_d192_ed03))
@@ -130,19 +110,20 @@ pub(crate) struct World<'t> {
     plan: Plan,
     allowance: Allowance,
     witness: Witness,
-    queue: BinaryHeap<Planned>,
-    order: u64,
+    queue: Queue<Event>,
     dice: SmallRng,
     driver: Driver,
     side: Side,
     publishers: Vec<Publisher>,
     viewers: Vec<Viewer>,
+    seats: Seats,
     /// By channel and place in its list.
     origins: Vec<Vec<Origin>>,
     links: BTreeMap<SourceId, Link>,
     /// Whether the driver asks what will become of a source's media before it hands it in.
     asks_first: bool,
-    owners: BTreeMap<RequestId, Owner>,
+    /// By the number of the request, from 1.
+    owners: Vec<Option<Owner>>,
     providers: Vec<Provider>,
     /// By account: what its provider counts.
     counts: Vec<provider::Count>,
@@ -161,7 +142,13 @@ pub(crate) struct World<'t> {
     requests: u64,
     serial: u64,
     calls: u64,
+    /// Events of the queue that happened.
+    steps: u64,
     this_second: (u64, u64),
+    /// More calls than this within one simulated second are a live-lock.
+    most_a_second: u64,
+    /// Everything is judged each so many calls.
+    judge_all: u64,
     scratch: Vec<Output>,
     trace: Option<&'t mut dyn Write>,
 }
@@ -205,17 +192,17 @@ impl<'t> World<'t> {
             allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
             plan,
             witness: Witness::default(),
-            queue: BinaryHeap::new(),
-            order: 0,
+            queue: Queue::default(),
             dice: generator(seed, 1),
             driver: Driver::new(generator(seed, 2)),
             side: Side::new(generator(seed, 3)),
             publishers: Vec::new(),
             viewers: Vec::new(),
+            seats: Seats::default(),
             origins,
             links: BTreeMap::new(),
             asks_first: false,
-            owners: BTreeMap::new(),
+            owners: Vec::new(),
             providers: (0..config.providers.len()).map(provider).collect(),
             counts: config
                 .providers
@@ -234,7 +221,10 @@ impl<'t> World<'t> {
             requests: 0,
             serial: 0,
             calls: 0,
+            steps: 0,
             this_second: (0, 0),
+            most_a_second: CALLS_A_SECOND,
+            judge_all: JUDGE_ALL,
             scratch: Vec::new(),
             trace,
         };
@@ -244,8 +234,7 @@ impl<'t> World<'t> {
     }
 
     fn plan_event(&mut self, at: Time, event: Event) {
-        self.order += 1;
-        self.queue.push(Planned { at: at.max(self.now), order: self.order, event });
+        self.queue.push(at.max(self.now), event);
     }
 
     fn send_after(&mut self, delay: Duration, input: Input) {
@@ -255,10 +244,13 @@ impl<'t> World<'t> {
     fn request(&mut self, owner: Option<Owner>) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
-        if let Some(owner) = owner {
-            self.owners.insert(request, owner);
-        }
+        self.owners.push(owner);
         request
+    }
+
+    /// Whose a request is; nobody's, if it was made up.
+    fn owner(&self, request: RequestId) -> Option<Owner> {
+        self.owners.get(request.0.checked_sub(1)? as usize).copied().flatten()
     }
 
     fn say(&mut self, what: fmt::Arguments<'_>) {
@@ -271,7 +263,7 @@ impl<'t> World<'t> {
     /// Lets everything happen up to and with `until`.
     pub fn run(&mut self, until: Time) -> Result<(), Broken> {
         loop {
-            let event = self.queue.peek().map(|planned| planned.at);
+            let event = self.queue.next();
             let deadline = self.driver.due(self.now, self.edge.edge().deadline(), &self.plan);
             match (event, deadline) {
                 (_, Some(at)) if at <= until && event.is_none_or(|event| at <= event) => {
@@ -280,8 +272,9 @@ impl<'t> World<'t> {
                 }
                 (Some(at), _) if at <= until => {
                     self.now = at;
-                    let Some(planned) = self.queue.pop() else { break };
-                    let happened = self.happen(planned.event);
+                    self.steps += 1;
+                    let Some(event) = self.queue.pop() else { break };
+                    let happened = self.happen(event);
                     self.edge.note(self.now, &self.witness.faults);
                     happened?;
                 }
@@ -414,13 +407,12 @@ impl<'t> World<'t> {
         self.calls += 1;
         let second = self.now.as_micros() / 1_000_000;
         self.this_second = (second, if second == self.this_second.0 { self.this_second.1 + 1 } else { 1 });
-        if self.this_second.1 <= CALLS_A_SECOND {
+        let most = self.most_a_second;
+        if self.this_second.1 <= most {
             return Ok(());
         }
-        let what = format!(
-            "more than {CALLS_A_SECOND} calls within one simulated second; due at {:?}",
-            self.edge.edge().deadline()
-        );
+        let due = self.edge.edge().deadline();
+        let what = format!("more than {most} calls within one simulated second; due at {due:?}");
         Err(Broken { id: "live-lock", what })
     }
 
@@ -455,7 +447,7 @@ impl<'t> World<'t> {
         }
         self.bench().standing(self.edge.edge())?;
         self.bench().titles_standing(self.edge.edge())?;
-        if self.calls.is_multiple_of(JUDGE_ALL) {
+        if self.calls.is_multiple_of(self.judge_all) {
             self.bench().all(self.edge.edge())?;
             self.truth.titles.prune(self.now);
         }
@@ -468,23 +460,23 @@ impl<'t> World<'t> {
             Output::Accept { request, session } => {
                 let at = self.now + self.side.pulse;
                 self.plan_event(at, Event::Pulse(session));
-                match self.owners.get(&request) {
-                    Some(Owner::Publisher(index)) => self.told(*index, Some(session)),
+                match self.owner(request) {
+                    Some(Owner::Publisher(index)) => self.told(index, Some(session)),
                     Some(Owner::Passer) => self.pass(session),
                     Some(Owner::Viewer(_) | Owner::Device(_)) | None => {}
                 }
             }
-            Output::Refuse { request, reason } => match self.owners.get(&request) {
-                Some(Owner::Publisher(index)) => self.told(*index, None),
-                Some(Owner::Viewer(index)) => self.turned_away(*index),
-                Some(Owner::Device(index)) => return self.device_refused(*index, request, reason),
+            Output::Refuse { request, reason } => match self.owner(request) {
+                Some(Owner::Publisher(index)) => self.told(index, None),
+                Some(Owner::Viewer(index)) => self.turned_away(index),
+                Some(Owner::Device(index)) => return self.device_refused(index, request, reason),
                 Some(Owner::Passer) | None => {}
             },
             Output::Finish { session, .. } => self.cut(session),
             Output::Joined { request, viewer } => {
-                return match self.owners.get(&request) {
-                    Some(Owner::Viewer(index)) => self.watching(*index, viewer),
-                    Some(Owner::Device(index)) => self.device_watches(*index, request, viewer),
+                return match self.owner(request) {
+                    Some(Owner::Viewer(index)) => self.watching(index, viewer),
+                    Some(Owner::Device(index)) => self.device_watches(index, request, viewer),
                     _ => Ok(()),
                 };
             }
@@ -517,24 +509,26 @@ impl<'t> World<'t> {
     /// Checks that the run's journal repeats it.
     pub fn close(self, figures: Figures) -> Result<Report, Broken> {
         self.bench().all(self.edge.edge())?;
-        let (journal, digest) = (self.edge.journal().unwrap_or_default(), self.edge.digest().unwrap_or_default());
+        let digest = self.edge.digest().unwrap_or_default();
         let broken = |what| Err(Broken { id: "journal", what });
-        match journal::replay(&journal, |_| ()) {
-            Ok(again) if again == digest => {}
-            Ok(again) => return broken(format!("replayed to {again}, but the run was {digest}")),
-            Err(fault) => return broken(fault.to_string()),
-        }
-        // The end of it alone, from a snapshot on, is the same run.
-        let log = Log::read(&journal).map_err(|fault| Broken { id: "journal", what: fault.to_string() })?;
-        let mut ring = Recorded::ring(log.head.clone(), RING);
-        log.record(&mut ring);
-        match journal::replay(&ring.journal().unwrap_or_default(), |_| ()) {
-            Ok(again) if again == digest => {}
-            Ok(again) => return broken(format!("its end replayed to {again}, but the run was {digest}")),
-            Err(fault) => return broken(format!("its end: {fault}")),
+        if let Some(journal) = self.edge.journal() {
+            match journal::replay(&journal, |_| ()) {
+                Ok(again) if again == digest => {}
+                Ok(again) => return broken(format!("replayed to {again}, but the run was {digest}")),
+                Err(fault) => return broken(fault.to_string()),
+            }
+            // The end of it alone, from a snapshot on, is the same run.
+            let log = Log::read(&journal).map_err(|fault| Broken { id: "journal", what: fault.to_string() })?;
+            let mut ring = Recorded::ring(log.head.clone(), RING);
+            log.record(&mut ring);
+            match journal::replay(&ring.journal().unwrap_or_default(), |_| ()) {
+                Ok(again) if again == digest => {}
+                Ok(again) => return broken(format!("its end replayed to {again}, but the run was {digest}")),
+                Err(fault) => return broken(format!("its end: {fault}")),
+            }
         }
         let (hash, simulated) = (digest.value(), self.now.since(Time::ZERO));
-        Ok(Report { hash, figures, events: self.calls, simulated, witness: self.witness })
+        Ok(Report { hash, figures, events: self.calls, steps: self.steps, simulated, witness: self.witness })
     }
 
     fn mark(&mut self, mark: Mark) {

@@ -192,7 +192,8 @@ impl Bench<'_> {
             Takeover::DisplaceDead | Takeover::Refuse => place.held.first(),
         };
         holds!(turn == Some(&request), "publish-6", "{request:?} gets a slot though it was the turn of {turn:?}");
-        let elsewhere = self.truth.live_sessions().any(|(_, other)| other.feed == feed);
+        let before = self.truth.feeds.get(&feed).and_then(|feed| feed.session);
+        let elsewhere = before.is_some_and(|session| self.truth.live_session(session).is_some());
         holds!(!elsewhere, "publish-2", "{session} is to feed a slot that another session feeds");
         Ok(())
     }
@@ -479,7 +480,8 @@ impl Bench<'_> {
 
     /// Judges what stands after each call: cheap enough for every one.
     pub fn standing(&self, edge: &Edge) -> Verdict {
-        for (index, place) in self.truth.places.iter().enumerate() {
+        for index in self.truth.queues.iter().copied() {
+            let place = &self.truth.places[index];
             let Some(oldest) = place.held.first() else { continue };
             let name = &place.settings.name;
             holds!(
@@ -530,8 +532,8 @@ impl Bench<'_> {
 
     /// Judges what came of the wish for a key frame in a feed, after the truth has taken it in.
     pub fn key_frame(&self, feed: FeedId, outputs: &[Output]) -> Verdict {
-        let holder = self.truth.live_sessions().find(|(_, session)| session.feed == feed && session.accepted);
-        let Some((id, session)) = holder else { return Ok(()) };
+        let Some(id) = self.truth.feeds.get(&feed).and_then(|feed| feed.session) else { return Ok(()) };
+        let Some(session) = self.truth.live_session(id).filter(|session| session.accepted) else { return Ok(()) };
         let interval = self.truth.live.key_frame_interval + self.allowance.early;
         let due = session.key_frame.is_none_or(|last| last + interval < self.now);
         let asked = outputs.contains(&Output::KeyFrame { session: id });
@@ -589,7 +591,13 @@ impl Bench<'_> {
             let waiting = (state.waiting(), place.held.len());
             holds!(waiting.0 == waiting.1, "publish-8", "{name}: waiting by the core and in truth: {waiting:?}");
         }
-        let waiting: usize = self.truth.places.iter().map(|place| place.held.len()).sum();
+        let unanswered = (self.truth.unanswered(), self.truth.count_unanswered());
+        holds!(
+            unanswered.0 == unanswered.1,
+            "publish-8",
+            "unanswered POSTs, kept count of and counted: {unanswered:?}"
+        );
+        let waiting = self.truth.held;
         let timers = (edge.publish().timer_count(), self.truth.live_sessions().count() + waiting);
         holds!(timers.0 == timers.1, "publish-8", "deadlines, armed and needed: {timers:?}");
         for (id, session) in self.truth.live_sessions() {

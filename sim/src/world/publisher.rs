@@ -129,7 +129,7 @@ impl World<'_> {
     /// The server closed a session; its publisher hears of it if it hears anything.
     pub(super) fn closed_by_server(&mut self, session: SessionId) {
         let Some(post) = self.truth.sessions.get(&session).map(|row| row.post) else { return };
-        let Some(Owner::Publisher(index)) = self.owners.get(&post).copied() else { return };
+        let Some(Owner::Publisher(index)) = self.owner(post) else { return };
         if self.publishers[index].state == State::In(session) {
             let delay = span(&mut self.publishers[index].dice, 1, 40);
             self.step_after(index, delay, Step::Closed(session));

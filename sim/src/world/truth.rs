@@ -2,19 +2,20 @@
 //!
 //! It is fed with every input and every output and decides nothing itself. The oracles judge the core by it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
-    EndReason, EndpointId, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId, SourceId, ViewerEnd,
-    ViewerId, Writer,
+    EndReason, EndpointId, FeedId, FeedKind, Input, Note, Output, RefuseReason, RequestId, SessionId, SessionKind,
+    SourceId, ViewerEnd, ViewerId, ViewerKind, Writer,
 };
 use holdfast_core::time::Time;
 
 use super::playback::truth::Users;
 use super::pull::truth::{Channel, Source};
+use super::rows::Rows;
 use super::stream::Stream;
 use super::titles::truth::Titles;
 
@@ -70,7 +71,18 @@ impl Session {
 
 /// Media that tells where it came from: the serial number of its chunk, over and over.
 pub fn media(serial: u64, length: usize) -> Bytes {
-    serial.to_le_bytes().into_iter().cycle().take(length).collect::<Vec<u8>>().into()
+    let mut bytes = serial.to_le_bytes().repeat(length.div_ceil(8));
+    bytes.truncate(length);
+    bytes.into()
+}
+
+/// Whether these bytes are those of a chunk from the offset `from` on.
+pub fn is_of(bytes: &[u8], serial: u64, from: u64) -> bool {
+    let mut expected = serial.to_le_bytes();
+    expected.rotate_left(from as usize % 8);
+    let whole = u64::from_le_bytes(expected);
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().all(|word| u64::from_le_bytes(*word) == whole) && expected.starts_with(rest)
 }
 
 /// The serial number of a chunk.
@@ -94,6 +106,8 @@ pub struct Feed {
     pub chunks: VecDeque<Chunk>,
     pub head: u64,
     pub last_push: Option<Time>,
+    /// Whose slot it is now, or was last.
+    pub session: Option<SessionId>,
     /// Viewers that are connected.
     pub viewers: Vec<ViewerId>,
     /// When something last came in or somebody last left, by the core's clock.
@@ -154,6 +168,13 @@ impl Feed {
     }
 }
 
+/// Whether a POST is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stays {
+    Held,
+    Gone,
+}
+
 /// A request to watch a feed.
 #[derive(Clone, Copy, Debug)]
 pub struct Join {
@@ -185,6 +206,8 @@ pub struct Place {
     pub slots: Vec<Option<SessionId>>,
     /// The generation of the last tenancy of each slot.
     pub generations: Vec<u64>,
+    /// Who held each slot last.
+    pub last: Vec<Option<SessionId>>,
     pub held: Vec<RequestId>,
     pub offers: u64,
     pub accepted: u64,
@@ -197,11 +220,16 @@ pub struct Truth {
     pub places: Vec<Place>,
     pub live: Live,
     pub posts: BTreeMap<RequestId, Post>,
-    pub sessions: BTreeMap<SessionId, Session>,
+    pub sessions: Rows<SessionKind, Session>,
     /// Sessions whose slot is not released yet.
     pub present: Vec<SessionId>,
-    pub feeds: BTreeMap<FeedId, Feed>,
-    pub viewers: BTreeMap<ViewerId, Viewer>,
+    /// Sessions of these that have no answer yet.
+    pub negotiating: BTreeSet<SessionId>,
+    /// Endpoints at which POSTs are held, and how many POSTs that are.
+    pub queues: BTreeSet<usize>,
+    pub held: usize,
+    pub feeds: Rows<FeedKind, Feed>,
+    pub viewers: Rows<ViewerKind, Viewer>,
     pub watching: usize,
     /// Requests to watch that have no answer yet.
     pub joins: Vec<Join>,
@@ -218,6 +246,8 @@ pub struct Truth {
     pub clock: Time,
     /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
     pub freed: Option<(usize, usize)>,
+    /// Nothing that a feed keeps is forsaken before this time of the core's clock.
+    forsaken: Time,
     orders: u64,
 }
 
@@ -228,6 +258,7 @@ impl Truth {
             settings: endpoint.clone(),
             slots: vec![None; endpoint.slots as usize],
             generations: vec![0; endpoint.slots as usize],
+            last: vec![None; endpoint.slots as usize],
             held: Vec::new(),
             offers: 0,
             accepted: 0,
@@ -238,10 +269,14 @@ impl Truth {
             places: config.endpoints.iter().map(place).collect(),
             live: config.live.clone(),
             posts: BTreeMap::new(),
-            sessions: BTreeMap::new(),
+            sessions: Rows::default(),
             present: Vec::new(),
+            negotiating: BTreeSet::new(),
+            queues: BTreeSet::new(),
+            held: 0,
+            forsaken: Time::NEVER,
             feeds: feeds.map(|feed| (feed, Feed::default())).collect(),
-            viewers: BTreeMap::new(),
+            viewers: Rows::default(),
             watching: 0,
             joins: Vec::new(),
             answers: BTreeMap::new(),
@@ -269,8 +304,8 @@ impl Truth {
     /// What an input means before the core has seen it; `clock` is the time that the core is given with it.
     pub fn before(&mut self, now: Time, clock: Time, input: &Input) {
         self.clock = self.clock.max(clock);
-        for feed in self.feeds.values_mut().filter(|feed| feed.is_forsaken(self.clock, self.live.idle)) {
-            feed.chunks.clear();
+        if self.forsaken <= self.clock {
+            self.forsake();
         }
         self.freed = None;
         self.play_before(now, input);
@@ -293,14 +328,47 @@ impl Truth {
         }
     }
 
+    /// Empties the feeds in which nobody is interested any more.
+    fn forsake(&mut self) {
+        let (clock, idle) = (self.clock, self.live.idle);
+        self.forsaken = Time::NEVER;
+        for feed in self.feeds.values_mut().filter(|feed| !feed.chunks.is_empty()) {
+            if feed.is_forsaken(clock, idle) {
+                feed.chunks.clear();
+            } else if let Some(used) = feed.used.filter(|_| feed.viewers.is_empty()) {
+                self.forsaken = self.forsaken.min(used + idle);
+            }
+        }
+    }
+
+    /// Something is kept in a feed, or nobody watches it any more.
+    pub fn keep(&mut self) {
+        self.forsaken = self.forsaken.min(self.clock + self.live.idle);
+    }
+
+    /// A POST is held at an endpoint, or no more.
+    fn hold(&mut self, endpoint: usize, request: RequestId, stays: Stays) {
+        let place = &mut self.places[endpoint];
+        let before = place.held.len();
+        match stays {
+            Stays::Held => place.held.push(request),
+            Stays::Gone => place.held.retain(|each| *each != request),
+        }
+        self.held = self.held + place.held.len() - before;
+        match place.held.is_empty() {
+            true => self.queues.remove(&endpoint),
+            false => self.queues.insert(endpoint),
+        };
+    }
+
     fn offer(&mut self, now: Time, request: RequestId, endpoint: EndpointId) {
         self.orders += 1;
         let endpoint = endpoint.0 as usize;
         let (order, fate) = (self.orders, Fate::Held);
         self.posts.insert(request, Post { endpoint, arrived: now, granted: None, order, fate, answered: None });
         if let Some(place) = self.places.get_mut(endpoint) {
-            place.held.push(request);
             place.offers += 1;
+            self.hold(endpoint, request, Stays::Held);
         }
     }
 
@@ -320,11 +388,17 @@ impl Truth {
                 let Some(post) = self.posts.get_mut(request) else { return };
                 post.fate = Fate::Negotiating(*session);
                 post.granted = Some(now);
+                self.hold(endpoint, *request, Stays::Gone);
+                let post = &self.posts[request];
                 let place = &mut self.places[endpoint];
-                place.held.retain(|each| each != request);
                 place.slots[hold.slot as usize] = Some(*session);
+                place.last[hold.slot as usize] = Some(*session);
                 place.generations[hold.slot as usize] = hold.generation;
                 self.present.push(*session);
+                self.negotiating.insert(*session);
+                if let Some(feed) = self.feeds.get_mut(feed) {
+                    feed.session = Some(*session);
+                }
                 let row = Session {
                     endpoint,
                     slot: hold.slot as usize,
@@ -352,6 +426,7 @@ impl Truth {
                 if let Some(session) = self.sessions.get_mut(session) {
                     session.accepted = true;
                 }
+                self.negotiating.remove(session);
             }
             Output::Refuse { request, reason } => {
                 if let Some(index) = self.joins.iter().position(|join| join.request == *request) {
@@ -366,14 +441,16 @@ impl Truth {
                 }
                 let Some(post) = self.posts.get_mut(request) else { return };
                 (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
-                if let Some(place) = self.places.get_mut(post.endpoint) {
-                    place.held.retain(|each| each != request);
+                let endpoint = post.endpoint;
+                if let Some(place) = self.places.get_mut(endpoint) {
                     place.refused[*reason as usize] += 1;
+                    self.hold(endpoint, *request, Stays::Gone);
                 }
             }
             Output::Finish { session: id, reason } => {
                 let Some(session) = self.sessions.get_mut(id) else { return };
                 session.finished = Some((*reason, now));
+                self.negotiating.remove(id);
                 self.places[session.endpoint].ended[*reason as usize] += 1;
                 if *reason == EndReason::ClientGone
                     && let Some(post) = self.posts.get_mut(&session.post)
@@ -453,7 +530,8 @@ impl Truth {
                 self.joins.retain(|join| join.request != *request);
                 if let Some(post) = self.posts.get_mut(request).filter(|post| post.fate == Fate::Held) {
                     post.fate = Fate::Gone;
-                    self.places[post.endpoint].held.retain(|each| each != request);
+                    let endpoint = post.endpoint;
+                    self.hold(endpoint, *request, Stays::Gone);
                 }
             }
             Input::Media { from: Writer::Session(id), data, random_access, .. } => {
@@ -471,6 +549,7 @@ impl Truth {
                     };
                     feed.push(chunk, self.clock, self.live.buffer as u64);
                 }
+                self.keep();
             }
             Input::Sent { viewer, bytes } => {
                 if let Some(viewer) = self.viewers.get_mut(viewer)
@@ -498,13 +577,18 @@ impl Truth {
             feed.viewers.retain(|each| *each != id);
             feed.used = Some(self.clock);
         }
+        self.keep();
     }
 
     /// POSTs that have no answer and whose client is still there.
     pub fn unanswered(&self) -> usize {
+        self.held + self.negotiating.len()
+    }
+
+    /// The same, counted anew.
+    pub fn count_unanswered(&self) -> usize {
         let held: usize = self.places.iter().map(|place| place.held.len()).sum();
-        let negotiating = |id: &&SessionId| self.live_session(**id).is_some_and(|session| !session.accepted);
-        held + self.present.iter().filter(negotiating).count()
+        held + self.live_sessions().filter(|(_, session)| !session.accepted).count()
     }
 
     /// Sessions that are not over.

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use holdfast_core::input::{FeedId, Input, RequestId, ViewerId};
+use holdfast_core::input::{FeedId, FeedKind, Input, RequestId, ViewerId, ViewerKind};
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Mark, pick, span};
 use super::oracle::Broken;
 use super::playback::Player;
-use super::truth::Chunk;
+use super::rows::Rows;
+use super::truth::{Chunk, is_of};
 use super::{Event, Owner, World};
 
 pub(super) struct Viewer {
@@ -42,6 +43,39 @@ impl Viewer {
 
     fn polls(&self) -> bool {
         self.player.as_ref().is_some_and(|player| player.hls)
+    }
+}
+
+/// Who watches, by places in the list of viewers.
+#[derive(Default)]
+pub(super) struct Seats {
+    of: Rows<ViewerKind, usize>,
+    /// Each in order.
+    at: Rows<FeedKind, Vec<usize>>,
+}
+
+impl Seats {
+    fn take(&mut self, id: ViewerId, feed: FeedId, index: usize) {
+        self.of.insert(id, index);
+        if !self.at.contains_key(&feed) {
+            self.at.insert(feed, Vec::new());
+        }
+        let at = self.at.get_mut(&feed);
+        if let Some((at, place)) = at.and_then(|at| at.binary_search(&index).err().map(|place| (at, place))) {
+            at.insert(place, index);
+        }
+    }
+
+    fn leave(&mut self, feed: FeedId, index: usize) {
+        let at = self.at.get_mut(&feed);
+        if let Some((at, place)) = at.and_then(|at| at.binary_search(&index).ok().map(|place| (at, place))) {
+            at.remove(place);
+        }
+    }
+
+    /// The last place of a viewer; it may have left it.
+    pub fn of(&self, id: ViewerId) -> Option<usize> {
+        self.of.get(&id).copied()
     }
 }
 
@@ -91,6 +125,7 @@ impl World<'_> {
         let leave = (!self.healed && dice.random_bool(0.5)).then(|| span(dice, 0, 40_000));
         (viewer.id, viewer.asking) = (Some(id), None);
         viewer.pace = slow.map_or(Pace::Fast, Pace::Slow);
+        self.seats.take(id, viewer.feed, index);
         self.read_soon(index);
         if let Some(after) = stop {
             self.viewer_step(index, after, Step::Stop);
@@ -119,7 +154,7 @@ impl World<'_> {
     }
 
     pub(super) fn viewer_ended(&mut self, id: ViewerId) {
-        let Some(index) = self.viewers.iter().position(|viewer| viewer.id == Some(id)) else { return };
+        let Some(index) = self.seats.of(id).filter(|index| self.viewers[*index].is(id)) else { return };
         if let Some(row) = self.truth.viewers.get(&id)
             && row.writers > 1
         {
@@ -132,6 +167,7 @@ impl World<'_> {
         let viewer = &mut self.viewers[index];
         viewer.life += 1;
         (viewer.id, viewer.asking, viewer.reading) = (None, None, false);
+        self.seats.leave(viewer.feed, index);
         let late = self.plan.strikes(Fault::LateViewer, &mut viewer.dice);
         let (delay, mut again) = (span(&mut viewer.dice, 0, 5_000), span(&mut viewer.dice, 500, 15_000));
         if viewer.player.is_some() && viewer.dice.random_bool(0.5) {
@@ -147,10 +183,10 @@ impl World<'_> {
 
     /// There are bytes in a feed.
     pub(super) fn readable(&mut self, feed: FeedId) {
-        for index in 0..self.viewers.len() {
-            if self.viewers[index].feed == feed && self.viewers[index].id.is_some() {
-                self.read_soon(index);
-            }
+        let Some(there) = self.seats.at.get_mut(&feed).map(std::mem::take) else { return };
+        there.iter().for_each(|index| self.read_soon(*index));
+        if let Some(at) = self.seats.at.get_mut(&feed) {
+            *at = there;
         }
     }
 
@@ -291,10 +327,8 @@ impl World<'_> {
                 };
                 let from = *at - chunk.at;
                 let length = (chunk.length - from).min(slice.len() as u64).min(most - taken);
-                let serial = chunk.serial.to_le_bytes();
                 let (now, rest) = slice.split_at(length as usize);
-                let same = now.iter().zip(from..).all(|(byte, offset)| *byte == serial[offset as usize % 8]);
-                if !same {
+                if !is_of(now, chunk.serial, from) {
                     return broken(format!("{id} is sent other bytes at {at} than entered its feed"));
                 }
                 if row.of != Some(chunk.from) {

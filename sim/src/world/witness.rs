@@ -158,8 +158,8 @@ impl Witness {
         if now == post.arrived {
             self.marks.add(Mark::GrantedAtOnce);
         }
-        let before = truth.sessions.values().rev().filter(|row| row.endpoint == post.endpoint && row.slot == slot);
-        let last = before.max_by_key(|row| row.generation).and_then(|row| row.finished);
+        let before = truth.places[post.endpoint].last[slot].and_then(|session| truth.sessions.get(&session));
+        let last = before.and_then(|row| row.finished);
         match (truth.places[post.endpoint].settings.takeover, last) {
             _ if now == post.arrived => {}
             (Takeover::Refuse, _) => self.marks.add(Mark::GrantedUnderRefuse),

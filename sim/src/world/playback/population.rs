@@ -116,7 +116,8 @@ impl World<'_> {
     }
 
     pub(in super::super) fn polls(&mut self, viewer: ViewerId, token: Token) {
-        let own = self.viewers.iter_mut().find(|row| row.is(viewer)).and_then(|row| row.player.as_mut());
+        let own = self.seats.of(viewer).map(|index| &mut self.viewers[index]).filter(|row| row.is(viewer));
+        let own = own.and_then(|row| row.player.as_mut());
         if let Some(player) = own {
             player.token = Some(token);
         }

@@ -88,7 +88,7 @@ fn play(cadence: Cadence, seed: u64, mut trace: Option<&mut dyn Write>) -> Resul
     figures.add("opens", opens);
     figures.add("opens_a_minute", a_minute);
     figures.add("back_after_ms", back);
-    Ok(Report { hash: digest.value(), figures, events, simulated, witness })
+    Ok(Report { hash: digest.value(), figures, events, steps: 0, simulated, witness })
 }
 
 fn silence(world: &mut World<'_>) -> Result<Seen, Broken> {

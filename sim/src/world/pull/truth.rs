@@ -272,6 +272,7 @@ impl Truth {
             let chunk = Chunk { at: feed.head, length, serial: serial(data), random_access, came: now, from };
             feed.push(chunk, self.clock, self.live.buffer as u64);
         }
+        self.keep();
     }
 
     /// Whether somebody wants a channel, and since when.

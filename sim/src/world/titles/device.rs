@@ -353,8 +353,7 @@ impl World<'_> {
         request: RequestId,
         reason: Option<ViewerEnd>,
     ) -> Result<(), Broken> {
-        let Some(Owner::Device(index)) = self.owners.get(&request) else { return Ok(()) };
-        let index = *index;
+        let Some(Owner::Device(index)) = self.owner(request) else { return Ok(()) };
         let device = &mut self.devices[index];
         if !device.asks(request) {
             return Ok(());

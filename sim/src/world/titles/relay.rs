@@ -48,8 +48,8 @@ impl World<'_> {
     /// A request is to be fetched.
     pub(in super::super) fn begin_relay(&mut self, request: RequestId, grant: Option<Grant>) -> Result<(), Broken> {
         let want = self.truth.titles.requests.get(&request).and_then(|row| row.want()).unwrap_or(Want::Look);
-        let owner = match self.owners.get(&request) {
-            Some(Owner::Device(index)) => Some(*index),
+        let owner = match self.owner(request) {
+            Some(Owner::Device(index)) => Some(index),
             _ => None,
         };
         let left = match owner {
