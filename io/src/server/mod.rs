@@ -39,6 +39,7 @@ use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Providers;
 use crate::routes;
+use crate::signer::Signer;
 use crate::users::Users;
 pub(crate) use call::Call;
 pub(crate) use catalogs::Inquired;
@@ -120,6 +121,8 @@ pub struct Server {
     providers: Providers,
     /// What addresses in providers' playlists are sealed with; it ends with the process.
     seal: Seal,
+    /// What players and publishers are known by in addresses is signed with this.
+    signer: Signer,
     shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
@@ -156,7 +159,9 @@ pub struct Counts {
 impl Server {
     /// A server without connections; `entropy` gives unpredictable bytes.
     pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
-        let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
+        // Not by the core: what it asks for is in its journal.
+        let secret = [entropy(), entropy()];
+        let secret = secret.as_flattened();
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
@@ -168,7 +173,8 @@ impl Server {
             providers: Providers::new(&settings.providers),
             catalogs: catalogs::Catalogs::new(&settings.providers),
             links: Table::default(),
-            seal,
+            seal: Seal::new(secret, &[]),
+            signer: Signer::new(secret),
             shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
@@ -216,6 +222,10 @@ impl Server {
 
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
     }
 
     pub(crate) fn providers(&self) -> &Providers {
