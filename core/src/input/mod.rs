@@ -182,7 +182,7 @@ pub enum Input {
         /// Where it comes from; ignored and counted unless that is who may write into the feed.
         from: Writer,
         /// MPEG-TS, whole packets. A journal keeps the length only.
-        #[serde(with = "crate::journal::length_only")]
+        #[serde(with = "crate::journal::media")]
         data: Bytes,
         /// Whether a player can start here, and if so, the presentation time of what it sees first: 90 kHz ticks, modulo 2³³.
         random_access: Option<u64>,
