@@ -14,6 +14,7 @@ mod link;
 mod polls;
 mod publishers;
 mod rate;
+mod recording;
 mod refusals;
 mod relays;
 mod settings;
@@ -50,7 +51,9 @@ pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining};
 pub use publishers::{Publisher, Publishers};
 pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
-pub use settings::{IceServer, Limits, Settings, Slates, WrongLogin};
+pub(crate) use recording::NoJournal;
+pub use recording::Piece;
+pub use settings::{IceServer, Limits, Recording, Settings, Slates, WrongLogin};
 pub(crate) use shelves::Looked;
 pub use sources::{Clip, Sources};
 
@@ -82,6 +85,8 @@ pub enum Action {
     Media(MediaCommand),
     /// For people.
     Note(Note),
+    /// To be kept beyond the end of the process.
+    Record(Piece),
 }
 
 /// How a [`Server::transmit`] ended.
@@ -133,6 +138,7 @@ pub struct Server {
     /// Whether the last client was turned away for want of room.
     full: bool,
     counts: Counts,
+    spool: recording::Spool,
 }
 
 /// What happened to connections and requests so far.
@@ -163,7 +169,7 @@ impl Server {
         let secret = [entropy(), entropy()];
         let secret = secret.as_flattened();
         let date = (settings.epoch, Date::from_unix(settings.epoch));
-        let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
+        let (edge, spool) = (recording::edge(config, &settings.recording), recording::Spool::new(&settings.recording));
         Server {
             rate: rate::Rate::new(settings.limits.whip_rate),
             crowd: address::Crowd::new(settings.limits.connections_per_address),
@@ -197,6 +203,7 @@ impl Server {
             draining: false,
             full: false,
             counts: Counts::default(),
+            spool,
         }
     }
 
@@ -311,6 +318,7 @@ impl Server {
             self.actions.push_back(Action::Note(note));
         }
         self.pump(now);
+        self.spool(now);
     }
 
     /// When [`Server::tick`] must be called next.
@@ -324,6 +332,7 @@ impl Server {
             self.shelves.deadline(),
             self.refusals.deadline(),
             self.catalogs.deadline(),
+            self.spool.deadline(),
         ];
         rooms.into_iter().flatten().min()
     }
@@ -360,6 +369,7 @@ impl Server {
     fn decide(&mut self, now: Time, input: Input) {
         let mut outside = publishers::Outside { publishers: &self.publishers, entropy: &mut self.entropy };
         self.edge.handle(now, input, &mut outside);
+        self.spool.called(now);
     }
 
     /// Hands the core what waits for it and does what it says, until both are quiet.

@@ -28,7 +28,7 @@ use super::sys::{Event, SocketId, SocketKind, Sys};
 use super::tls::Trust;
 use crate::library::{FileEvent, FileFault, Scan};
 use crate::media::{MediaCommand, MediaEvent};
-use crate::server::{Action, ConnId, LinkId, Server, Transmit};
+use crate::server::{Action, ConnId, LinkId, Piece, Server, Transmit};
 use links::Link;
 
 /// How much is read at a time.
@@ -54,11 +54,13 @@ pub trait Media {
     fn poll(&mut self) -> Option<MediaEvent>;
 }
 
-/// What people may want to read.
+/// What people may want to read, now or later.
 #[derive(Debug)]
 pub enum Report {
     /// Said by the server.
     Note(Note),
+    /// A part of the journal, for whoever keeps it.
+    Record(Piece),
     /// Nobody can be accepted, for want of descriptors or memory; said once until somebody was accepted again. They wait.
     AcceptFailing(io::Error),
     /// Somebody was accepted again.
@@ -542,6 +544,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 Action::ReadFile(link, path) => self.open_file(link, &path),
                 Action::Media(command) => self.media.command(command),
                 Action::Note(note) => (self.report)(Report::Note(note)),
+                Action::Record(piece) => (self.report)(Report::Record(piece)),
             }
         }
     }
