@@ -8,15 +8,18 @@
 use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// One place among those that can be cleaned up after. Whoever has it gives it back to where it came from.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[must_use = "a permit that is dropped is lost"]
 pub(crate) struct Permit(());
 
 /// So many permits, and who waits for one.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "K: Serialize", deserialize = "K: Deserialize<'de> + Ord"))]
 pub(crate) struct Permits<K> {
     capacity: usize,
     held: usize,

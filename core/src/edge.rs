@@ -7,6 +7,7 @@
 //! ```
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 #[cfg(test)]
@@ -35,6 +36,9 @@ pub struct Edge {
     feeds: Feeds,
     out: VecDeque<Output>,
 }
+
+/// What [`Edge::save`] writes.
+type Saved = (Time, Publish, Pull, Playbacks, Accounts, Feeds, VecDeque<Output>);
 
 impl Edge {
     /// An edge in which nothing has happened yet.
@@ -167,6 +171,25 @@ impl Edge {
         let (own, below) = (self.playback.deadline(), [self.accounts.deadline(), self.feeds.deadline()]);
         let rooms = [self.publish.deadline(), self.pull.deadline(), own].into_iter().chain(below);
         rooms.flatten().min()
+    }
+
+    /// Appends everything that it keeps to `bytes`, but for its configuration.
+    pub(crate) fn save(&self, bytes: Vec<u8>) -> Result<Vec<u8>, postcard::Error> {
+        let Edge { now, publish, pull, playback, accounts, feeds, out, config: _, endpoints: _, channels: _ } = self;
+        postcard::to_extend(&(now, publish, pull, playback, accounts, feeds, out), bytes)
+    }
+
+    /// The edge of this configuration that [`Edge::save`] wrote; `None` if `bytes` make no sense or do not fit the configuration.
+    pub(crate) fn restore(config: Config, bytes: &[u8]) -> Option<Edge> {
+        let Edge { config, endpoints, channels, publish: publish_new, pull: pull_new, playback: playback_new, .. } =
+            Edge::new(config);
+        let (state, []) = postcard::take_from_bytes(bytes).ok()? else { return None };
+        let (now, mut publish, mut pull, mut playback, accounts, mut feeds, out): Saved = state;
+        publish.configure(publish_new)?;
+        pull.configure(pull_new)?;
+        playback.configure(playback_new)?;
+        feeds.configure(&config.live);
+        Some(Edge { config, endpoints, channels, now, publish, pull, playback, accounts, feeds, out })
     }
 
     /// The configuration it decides by.

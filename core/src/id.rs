@@ -76,15 +76,18 @@ impl<Kind> fmt::Display for Id<Kind> {
 }
 
 /// Rows under generation-tagged ids. A place freed last is used first.
+#[derive(Serialize, Deserialize)]
+#[serde(bound(serialize = "Row: Serialize", deserialize = "Row: Deserialize<'de>"))]
 pub struct Table<Kind, Row> {
     places: Vec<Place<Row>>,
     free: Vec<u32>,
     rows: usize,
+    #[serde(skip)]
     kind: PhantomData<fn() -> Kind>,
 }
 
 /// Begins with a line of cache: a row is not read through one more than it needs.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 #[repr(align(64))]
 struct Place<Row> {
     generation: u32,

@@ -20,14 +20,14 @@ pub struct Hold {
 
 /// Groups of slots, each of a fixed size, and who holds them. Groups are named by their place, from 0; the slots of all groups
 /// lie in one row, each group's beside one another.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct SlotTable<Holder> {
     /// Where each group ends.
     ends: Vec<u32>,
     slots: Vec<Slot<Holder>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Slot<Holder> {
     generation: u64,
     holder: Option<Holder>,
@@ -43,6 +43,11 @@ impl<Holder: Copy + PartialEq> SlotTable<Holder> {
         };
         let ends = capacities.into_iter().map(end).collect();
         SlotTable { ends, slots }
+    }
+
+    /// Whether it has the same groups.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        self.ends == other.ends && self.slots.len() == other.slots.len()
     }
 
     /// How many slots there are in all groups, free or held.

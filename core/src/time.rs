@@ -86,7 +86,8 @@ impl fmt::Debug for Time {
 /// Deadlines by key, earliest first; keys of one deadline come out in key order, so that runs repeat.
 ///
 /// An owner that keeps the deadline it set (and so can name it again) needs no search: [`Timers::set`] takes the old one.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(serialize = "K: Serialize", deserialize = "K: Deserialize<'de> + Ord"))]
 pub struct Timers<K> {
     queue: BTreeSet<(Time, K)>,
     /// The earliest deadline, `NEVER` if there is none: every input asks whether it has passed.

@@ -2,6 +2,8 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::lease::Binding;
 use crate::input::{AccountId, Viewing};
 use crate::time::Time;
@@ -10,13 +12,13 @@ use crate::time::Time;
 const CAPACITY: usize = 4096;
 
 /// Accounts by player, each until its time; a full memory forgets first what it would forget first anyway.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Affinities {
     rows: BTreeMap<Viewing, Affinity>,
     order: BTreeSet<(Time, Viewing)>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Affinity {
     account: AccountId,
     binding: Binding,

@@ -4,6 +4,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::lease::{Binding, Lease, LeaseId};
 use super::pool::Account;
 use super::queue::Waiting;
@@ -12,7 +14,7 @@ use crate::input::{AccountId, AllocationId, Grant, Output, ProviderId, TitleId, 
 use crate::time::Time;
 
 /// How far a connection has come. It counts until it is closed, which is when it is gone from the table.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum AllocationState {
     /// No media came through yet.
     Opening,
@@ -34,7 +36,7 @@ impl AllocationState {
 }
 
 /// One connection that counts on an account.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Allocation {
     /// For whom.
     pub holder: Holder,
@@ -55,7 +57,7 @@ pub struct Allocation {
 }
 
 /// Who grants the slots of accounts, and for how long: this process alone, or one that several share.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Authority {
     /// For how long it grants a slot.
     pub lifetime: Duration,
@@ -72,7 +74,7 @@ impl Authority {
 }
 
 /// What somebody has or waits for.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Holding {
     /// `None`: it is kept open for nobody.
     pub strength: Option<Strength>,

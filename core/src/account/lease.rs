@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::account::Holder;
 use crate::id::Id;
 use crate::input::AccountId;
@@ -13,7 +15,7 @@ pub enum LeaseKind {}
 pub type LeaseId = Id<LeaseKind>;
 
 /// One generation of a lease: what was granted under another one may change nothing.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct Binding {
     /// Which lease.
     pub lease: LeaseId,
@@ -22,7 +24,7 @@ pub struct Binding {
 }
 
 /// How far a lease has come.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub enum LeaseState {
     /// No media came through yet.
     Starting,
@@ -44,7 +46,7 @@ impl LeaseState {
 }
 
 /// One lease.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Lease {
     /// Whose.
     pub holder: Holder,

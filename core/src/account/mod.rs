@@ -38,6 +38,8 @@ use queue::{Queue, Waiting};
 pub(crate) use wish::{Acquired, Grace, Patience, Pin, Told, Why, Wish};
 pub use wish::{Holder, Strength};
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Config;
 use crate::id::Table;
 use crate::input::{AccountId, AllocationId, AllocationKind, Failure, Loss, Note, Output, ProviderId};
@@ -93,7 +95,7 @@ impl From<Loss> for Blame {
 }
 
 /// Who waits for a deadline.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 enum Wake {
     Wish(Holder),
     Lease(LeaseId),
@@ -103,7 +105,7 @@ enum Wake {
 }
 
 /// The account room.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Accounts {
     starting_deadline: Duration,
     preemption_wait: Duration,

@@ -4,12 +4,14 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config;
 use crate::input::{AccountId, AllocationId, ProviderId, TitleId};
 use crate::time::Time;
 
 /// What happened to an account so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccountCounts {
     /// Connections that were granted.
     pub granted: u64,
@@ -26,7 +28,7 @@ pub struct AccountCounts {
 }
 
 /// One account and who uses how much of it.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Account {
     pub provider: ProviderId,
     group: u32,
@@ -86,7 +88,7 @@ impl Account {
 }
 
 /// Accounts of one priority.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Group {
     /// Where the next turn begins.
     next: u32,
@@ -98,7 +100,7 @@ struct Group {
     bears: BTreeSet<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Pool {
     /// The strongest first.
     groups: Vec<Group>,
@@ -108,7 +110,7 @@ struct Pool {
 }
 
 /// All accounts.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Pools {
     pools: Vec<Pool>,
     accounts: Vec<Account>,

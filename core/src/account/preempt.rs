@@ -4,13 +4,15 @@ use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
+use serde::{Deserialize, Serialize};
+
 use super::queue::{For, Waiting};
 use super::{Accounts, Acquired, AllocationState, Holder, Pin, Strength, Told, Wake, Way, Why};
 use crate::input::{AccountId, AllocationId, Note, Output, ProviderId};
 use crate::time::Time;
 
 /// What a holder is, if its account is needed: the least gives way first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 enum Class {
     /// It is kept open for nobody.
     Lingering,
@@ -26,7 +28,7 @@ enum Class {
 type Rank = (Class, Reverse<Strength>, Time, Holder);
 
 /// Where a holder was put among them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Ranked {
     pub account: AccountId,
     provider: ProviderId,
@@ -34,7 +36,7 @@ pub(super) struct Ranked {
 }
 
 /// Everybody who may have to give way.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Victims {
     of_account: BTreeSet<(AccountId, Rank)>,
     of_provider: BTreeSet<(ProviderId, Rank, AccountId)>,

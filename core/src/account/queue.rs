@@ -3,12 +3,14 @@
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Grace, Holder, Pin, Strength};
 use crate::input::{AccountId, AllocationId, ProviderId, TitleId};
 use crate::time::Time;
 
 /// A wish that waits.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Waiting {
     pub providers: Vec<ProviderId>,
     pub pin: Pin,
@@ -48,14 +50,14 @@ impl Waiting {
 }
 
 /// Where something is waited for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) enum Where {
     Provider(ProviderId),
     Account(AccountId),
 }
 
 /// Whoever waits, as one looks for it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(super) enum For {
     /// All.
     Any,
@@ -69,7 +71,7 @@ type Rank = (Strength, u64, Holder);
 type Row = (Where, For, Rank);
 
 /// All wishes that wait, each under everything that it is looked for by.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Queue(BTreeSet<Row>);
 
 impl Queue {

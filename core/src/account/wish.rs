@@ -54,7 +54,7 @@ pub(crate) struct Wish<'w> {
 }
 
 /// An account that was used before.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Pin {
     None,
     /// It is tried first.
@@ -76,7 +76,7 @@ pub(crate) enum Patience {
 }
 
 /// Which kind of grace a wish has.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Grace {
     Hold,
     Instant,
@@ -96,7 +96,7 @@ pub(crate) enum Acquired {
 }
 
 /// What the account room has to say to those that hold or wish.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Told {
     /// The wish came true.
     Granted { holder: Holder, grant: Grant, index: u32 },
@@ -122,7 +122,7 @@ impl Told {
 }
 
 /// Why a holder loses its account.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Why {
     /// A stronger one needs it.
     Preempted,

@@ -25,6 +25,8 @@ use core::time::Duration;
 
 use bytes::Bytes;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Live;
 use crate::id::Table;
 use crate::input::{
@@ -40,8 +42,9 @@ use segments::{Point, Segments, Watched};
 ///
 /// Deadlines that passed are acted on in [`Feeds::tick`] alone: call it first, with the same `now`, before another call that
 /// takes a time.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Feeds {
+    #[serde(skip)]
     settings: Live,
     /// What comes after nothing came for longer does not belong to what came before: one target duration.
     pause: Duration,
@@ -61,7 +64,7 @@ pub struct Feeds {
 const LEAST_WAIT: Duration = Duration::from_millis(100);
 
 /// Who waits for a deadline. Viewers come first, so that viewers who start at one time share one [`Output::Ready`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Wake {
     Viewer(ViewerId),
     Flush(FeedId),
@@ -70,7 +73,7 @@ enum Wake {
     Release(FeedId),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Feed {
     ring: Ring,
     last_push: Option<Time>,
@@ -84,7 +87,7 @@ struct Feed {
     segments: Box<Segments>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Audience {
     /// Viewers that have not started.
     waiting: BTreeSet<ViewerId>,
@@ -103,7 +106,7 @@ struct Audience {
     left: Option<Time>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Viewer {
     feed: FeedId,
     joined: Time,
@@ -114,7 +117,7 @@ struct Viewer {
     armed: Time,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Place {
     /// For a random access point; from `until` on an old one will do.
     Waiting { until: Time },
@@ -136,7 +139,7 @@ pub enum Start {
 }
 
 /// How many viewers ended for which reason.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ends([u64; ViewerEnd::ALL.len()]);
 
 impl Ends {
@@ -195,6 +198,11 @@ impl Feeds {
             draining: false,
             ignored: 0,
         }
+    }
+
+    /// Takes its settings.
+    pub(crate) fn configure(&mut self, settings: &Live) {
+        self.settings = settings.clone();
     }
 
     /// Makes a feed. It lasts until it is closed ([`Feeds::close`]).

@@ -7,13 +7,15 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::segments::{Flow, Playlist, Segment};
 use super::{Feeds, Place, Wake};
 use crate::input::{FeedId, Output, RefuseReason, RequestId, Token, ViewerEnd, ViewerId};
 use crate::time::Time;
 
 /// What is kept of a viewer that polls.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Poll {
     pub token: Token,
     /// When it last asked for something, or was last held.
@@ -23,13 +25,13 @@ pub(super) struct Poll {
 }
 
 /// Requests for playlists that have no segment yet.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Holds {
     held: BTreeMap<(FeedId, RequestId), Hold>,
     feeds: BTreeMap<RequestId, FeedId>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Hold {
     viewer: ViewerId,
     armed: Time,

@@ -1,18 +1,24 @@
 //! The newest bytes of a stream, addressed by how many came before them.
 
 use alloc::collections::VecDeque;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use bytes::Bytes;
 
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::journal::media;
 use crate::time::Time;
 
 /// The newest chunks of a stream.
 ///
 /// Bytes keep the offset at which they came in, from 0 with the first byte ever pushed. Whole chunks leave at the tail, so a
 /// tail lies where a chunk began.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(try_from = "Saved")]
 pub(super) struct Ring {
+    #[serde(serialize_with = "lengths")]
     chunks: VecDeque<Chunk>,
     /// The offset of the oldest byte kept. Said here although the oldest chunk knows it: a push need not look at that.
     tail: u64,
@@ -34,7 +40,7 @@ impl Chunk {
 }
 
 /// Where a player can start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RandomAccess {
     /// The offset of its first byte.
     pub at: u64,
@@ -45,6 +51,37 @@ pub(super) struct RandomAccess {
 impl RandomAccess {
     pub(super) fn age(&self, now: Time) -> Duration {
         now.since(self.came)
+    }
+}
+
+/// A ring without its media, as it is written: the same values in the same order.
+#[derive(Deserialize)]
+struct Saved {
+    /// As [`media::packets`] of each chunk.
+    chunks: Vec<u64>,
+    tail: u64,
+    head: u64,
+    random_access: Option<RandomAccess>,
+}
+
+fn lengths<S: Serializer>(chunks: &VecDeque<Chunk>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(chunks.iter().map(|chunk| media::packets(chunk.data.len())))
+}
+
+impl TryFrom<Saved> for Ring {
+    type Error = &'static str;
+
+    fn try_from(saved: Saved) -> Result<Ring, &'static str> {
+        let Saved { chunks: lengths, tail, head, random_access } = saved;
+        let (mut zeros, mut at) = (media::Zeros::default(), tail);
+        let mut chunks = VecDeque::with_capacity(lengths.len());
+        for length in lengths {
+            let data = zeros.get(media::length(length)).ok_or("a chunk longer than any")?;
+            let end = at.checked_add(data.len() as u64).ok_or("a stream longer than any")?;
+            chunks.push_back(Chunk { at, data });
+            at = end;
+        }
+        if at == head { Ok(Ring { chunks, tail, head, random_access }) } else { Err("chunks that do not follow") }
     }
 }
 

@@ -7,6 +7,8 @@
 use alloc::collections::VecDeque;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Hls;
 use crate::input::Writer;
 use crate::time::Time;
@@ -18,7 +20,7 @@ const WRAP: u64 = 1 << 33;
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// One segment of a feed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segment {
     /// Its media sequence number (RFC 8216 §3).
     pub sequence: u64,
@@ -66,7 +68,7 @@ pub(super) enum Watched {
 }
 
 /// The segments of one feed, in two lines of cache.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[repr(align(64))]
 pub(super) struct Segments {
     closed: VecDeque<Segment>,
@@ -82,7 +84,7 @@ pub(super) struct Segments {
 }
 
 /// The segment that is coming in.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Open {
     at: u64,
     discontinuity: bool,
@@ -98,7 +100,7 @@ struct Open {
     stopped: Option<Time>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Begins {
     AtRandomAccess,
     Anywhere,

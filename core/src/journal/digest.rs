@@ -40,6 +40,11 @@ impl Digest {
         self.0 = (product as u64) ^ ((product >> 64) as u64).rotate_left(32);
     }
 
+    /// The one of this value.
+    pub(super) fn of_value(value: u64) -> Self {
+        Digest(value)
+    }
+
     /// The value.
     pub fn value(self) -> u64 {
         self.0

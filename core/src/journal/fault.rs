@@ -26,6 +26,8 @@ pub enum JournalFault {
         /// The last call that is whole, from 1; 0 if none is.
         call: u64,
     },
+    /// Its snapshot is not of this configuration, or of another build of the core.
+    OtherConfig,
     /// The core asked for something else than it did in the recorded run.
     Diverged {
         /// In which call, from 1.
@@ -54,6 +56,9 @@ impl fmt::Display for JournalFault {
             JournalFault::Truncated { at, call: 0 } => write!(f, "cut off at byte {at}, before the first call"),
             JournalFault::Truncated { at, call } => {
                 write!(f, "cut off: what begins at byte {at} is not whole; call {call} is the last that is")
+            }
+            JournalFault::OtherConfig => {
+                write!(f, "the state that it begins with does not fit its configuration, or is of another build")
             }
             JournalFault::Diverged { call } => {
                 write!(f, "call {call} asks for something else than the recorded run did")

@@ -4,6 +4,8 @@ use alloc::string::String;
 
 use serde::{Deserialize, Serialize};
 
+use super::JournalFault;
+use super::read::Reader;
 use crate::config::Config;
 
 /// What a journal says of its run before the first call. All of it comes from outside: the core knows none of it.
@@ -19,6 +21,13 @@ pub struct Head {
     pub started: Option<u64>,
     /// What was configured, without secrets once it is written.
     pub config: Config,
+}
+
+impl Head {
+    /// The head of a journal.
+    pub fn read(bytes: &[u8]) -> Result<Head, JournalFault> {
+        Ok(Reader::new(bytes)?.head)
+    }
 }
 
 impl From<Config> for Head {

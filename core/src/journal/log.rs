@@ -2,23 +2,15 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
-use super::record::append;
-use super::{Answer, Head, JournalFault, MAGIC, Step, VERSION};
+use super::code::Coder;
+use super::frame::{self, Kind};
+use super::read::{Entry, Reader};
+use super::record::{self, CALLS};
+use super::{Answer, Head, JournalFault, Snapshot, Step};
 use crate::edge::Edge;
 use crate::input::{Env, Evidence, Input, SessionId};
 use crate::time::Time;
-
-#[derive(Serialize, Deserialize)]
-pub(super) enum Entry {
-    /// One call; time in µs since the call before.
-    Call { after: u64, input: Input, answers: Vec<Answer> },
-    /// What the digest was here.
-    Digest(u64),
-}
 
 /// A journal taken apart: whoever shrinks a run changes `calls` and plays what is left.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -29,14 +21,6 @@ pub struct Log {
     pub snapshot: Option<Snapshot>,
     /// Every call, in order.
     pub calls: Vec<Call>,
-}
-
-/// Everything that an edge keeps, at one moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Snapshot {
-    /// How many calls there had been.
-    pub calls: u64,
-    state: Vec<u8>,
 }
 
 /// One call of the core.
@@ -64,10 +48,11 @@ impl Log {
         let mut log = Log { head: reader.head.clone(), ..Log::default() };
         loop {
             match reader.next() {
-                Ok(Some(Entry::Call { input, answers, .. })) => {
-                    log.calls.push(Call { now: reader.now, input, answers });
+                Ok(Some(Entry::Call(call))) => log.calls.push(call),
+                Ok(Some(Entry::Snapshot(first))) if log.snapshot.is_none() && log.calls.is_empty() => {
+                    log.snapshot = Some(first);
                 }
-                Ok(Some(Entry::Digest(_))) => {}
+                Ok(Some(Entry::Snapshot(_) | Entry::Digest(_))) => {}
                 Ok(None) => return Ok((log, None)),
                 Err(fault) => return Ok((log, Some(fault))),
             }
@@ -77,13 +62,16 @@ impl Log {
     /// As a journal, which [`replay`](super::replay) runs where the answers fit. There are no digests in it: of a changed run they are
     /// not known before it is played.
     pub fn write(&self) -> Vec<u8> {
-        let mut bytes = MAGIC.to_vec();
-        append(&self.head, &mut bytes);
-        let mut last = Time::ZERO;
-        for call in &self.calls {
-            let after = call.now.since(last).as_micros() as u64;
-            last = last.max(call.now);
-            append(&Entry::Call { after, input: call.input.clone(), answers: call.answers.clone() }, &mut bytes);
+        let mut bytes = record::begin(&self.head);
+        self.snapshot.iter().for_each(|snapshot| snapshot.write(&mut bytes));
+        let mut coder = Coder::new(self.snapshot.as_ref().map_or(Time::ZERO, |snapshot| snapshot.now));
+        for calls in self.calls.chunks(CALLS as usize) {
+            let from = frame::open(&mut bytes);
+            for call in calls {
+                coder.call(&mut bytes, call.now, &call.input);
+                call.answers.iter().for_each(|answer| coder.answer(&mut bytes, answer));
+            }
+            frame::close(&mut bytes, from, Kind::Calls);
         }
         bytes
     }
@@ -91,11 +79,18 @@ impl Log {
     /// Runs the calls through an edge and shows each step to `watch`, as far as they go: recorded answers are used in order while they
     /// are what the core asks for. Where it asks for something else, or for more, a session's evidence is the last that the
     /// log had of it, and entropy is a number of its own. [`Step::answers`] is what was answered.
-    pub fn play(&self, mut watch: impl FnMut(Step<'_>)) {
-        let mut edge = Edge::new(self.head.config.clone());
+    ///
+    /// # Errors
+    /// [`JournalFault::OtherConfig`] if the snapshot does not fit the configuration, as where that was changed.
+    pub fn play(&self, mut watch: impl FnMut(Step<'_>)) -> Result<(), JournalFault> {
+        let mut edge = match &self.snapshot {
+            Some(snapshot) => snapshot.restore(&self.head.config).ok_or(JournalFault::OtherConfig)?,
+            None => Edge::new(self.head.config.clone()),
+        };
+        let first = self.snapshot.as_ref().map_or(1, |snapshot| snapshot.calls.saturating_add(1));
         let mut guess = Guess::default();
         let mut outputs = Vec::new();
-        for (call, own) in (1..).zip(&self.calls) {
+        for (call, own) in (first..).zip(&self.calls) {
             let mut env = Lenient { recorded: own.answers.iter(), given: Vec::new(), guess: &mut guess };
             edge.handle(own.now, own.input.clone(), &mut env);
             let given = env.given;
@@ -105,6 +100,7 @@ impl Log {
             let (now, input) = (own.now, &own.input);
             watch(Step { call, now, input, answers: &given, outputs: &outputs, edge: &edge });
         }
+        Ok(())
     }
 }
 
@@ -161,51 +157,5 @@ impl Env for Lenient<'_> {
         };
         self.given.push(Answer::Entropy(bytes));
         bytes
-    }
-}
-
-/// The entries of a journal, one by one.
-pub(super) struct Reader<'b> {
-    bytes: &'b [u8],
-    rest: &'b [u8],
-    pub head: Head,
-    /// When the last call was, and which.
-    pub now: Time,
-    pub call: u64,
-}
-
-impl<'b> Reader<'b> {
-    pub fn new(bytes: &'b [u8]) -> Result<Self, JournalFault> {
-        let (magic, body) = bytes.split_at_checked(MAGIC.len()).ok_or(JournalFault::NotAJournal)?;
-        if magic[..7] != MAGIC[..7] {
-            return Err(JournalFault::NotAJournal);
-        }
-        if magic[7] != VERSION {
-            return Err(JournalFault::OtherVersion { has: magic[7] });
-        }
-        let at = MAGIC.len();
-        let (head, rest) = postcard::take_from_bytes(body).map_err(|error| fault(error, at, 0))?;
-        Ok(Reader { bytes, rest, head, now: Time::ZERO, call: 0 })
-    }
-
-    pub fn next(&mut self) -> Result<Option<Entry>, JournalFault> {
-        if self.rest.is_empty() {
-            return Ok(None);
-        }
-        let at = self.bytes.len() - self.rest.len();
-        let (entry, rest) = postcard::take_from_bytes(self.rest).map_err(|error| fault(error, at, self.call))?;
-        if let Entry::Call { after, .. } = &entry {
-            self.now = self.now + Duration::from_micros(*after);
-            self.call += 1;
-        }
-        self.rest = rest;
-        Ok(Some(entry))
-    }
-}
-
-fn fault(error: postcard::Error, at: usize, call: u64) -> JournalFault {
-    match error {
-        postcard::Error::DeserializeUnexpectedEnd => JournalFault::Truncated { at, call },
-        _ => JournalFault::Broken { at },
     }
 }

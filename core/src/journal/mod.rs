@@ -3,31 +3,44 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `record` | what was the run? |
+//! | `kept` | how much of a run is kept, and what makes room? |
 //! | `replay` | does it repeat? |
 //! | `log` | which calls were there, and what without some of them? |
 //! | `head` | of which program and which run is it? |
+//! | `snapshot` | what did an edge keep, at one moment? |
+//! | `frame` | which pieces is a journal made of, and are they whole? |
+//! | `code` | how is a call written? |
+//! | `read` | what stands in a journal, one thing after another? |
 //! | `digest` | are two runs the same? |
 //! | `fault` | what is wrong with a journal? |
 //! | `media` | how is media kept? |
 //!
-//! A journal holds a [`Head`] with the configuration (without secrets), then each call: time, input, and what the outside
-//! answered. No media, only its lengths and marks.
+//! A journal is [`MAGIC`], then frames: a [`Head`] with the configuration (without secrets), then calls, each with its time, its input
+//! and what the outside answered. No media, only its lengths and marks. After each 4096 calls there is a digest of everything
+//! that came out. A journal that is a ring ([`Recorded::ring`]) consists of segments, each of which begins with a snapshot of
+//! the edge, so that the oldest can go.
 
+mod code;
 mod digest;
 mod fault;
+mod frame;
 mod head;
+mod kept;
 mod log;
 pub(crate) mod media;
+mod read;
 mod record;
 mod replay;
+mod snapshot;
 
 pub use digest::Digest;
 pub use fault::JournalFault;
 pub use head::Head;
-pub use log::{Call, Log, Snapshot};
+pub use log::{Call, Log};
 pub use record::Recorded;
 pub use replay::{Step, replay};
 use serde::{Deserialize, Serialize};
+pub use snapshot::Snapshot;
 
 use crate::input::{Evidence, SessionId};
 

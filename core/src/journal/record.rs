@@ -1,49 +1,74 @@
 //! What was the run?
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::mem;
 
-use serde::Serialize;
-
-use super::log::Entry;
-use super::{Answer, Digest, Head, MAGIC};
+use super::code::{Coder, append};
+use super::frame::{self, Kind};
+use super::kept::{Kept, Limit};
+use super::{Answer, Digest, Head, MAGIC, snapshot};
+use crate::config::Config;
 use crate::edge::Edge;
 use crate::input::{Env, Evidence, Input, Output, SessionId};
 use crate::time::Time;
+
+/// After so many calls there is a digest.
+pub(super) const CALLS: u32 = 4096;
 
 /// An [`Edge`] whose calls may be written down.
 #[derive(Debug)]
 pub struct Recorded {
     edge: Edge,
-    journal: Option<Journal>,
+    journal: Option<Box<Journal>>,
 }
 
 /// The calls of one run so far.
 #[derive(Debug)]
 struct Journal {
-    bytes: Vec<u8>,
+    /// Magic and head.
+    head: Vec<u8>,
+    kept: Kept,
+    /// The frame that is being written.
+    open: Open,
     digest: Digest,
-    last: Time,
     calls: u64,
+    /// For one output; kept for its memory.
     scratch: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Open {
+    coder: Coder,
+    bytes: Vec<u8>,
+    calls: u32,
 }
 
 impl Recorded {
     /// An edge that keeps no journal.
-    pub fn off(config: crate::config::Config) -> Self {
+    pub fn off(config: Config) -> Self {
         Recorded { edge: Edge::new(config), journal: None }
     }
 
-    /// An edge that keeps a journal of everything from its first call on. A [`Config`](crate::config::Config) alone will do as
-    /// a head.
+    /// An edge that keeps a journal of everything from its first call on. A [`Config`] alone will do as a head.
     pub fn on(head: impl Into<Head>) -> Self {
-        let head = head.into();
-        let mut bytes = MAGIC.to_vec();
-        append(&head, &mut bytes);
-        let mut digest = Digest::default();
-        digest.update(&postcard::to_allocvec(&head.config).unwrap_or_default());
-        let journal = Journal { bytes, digest, last: Time::ZERO, calls: 0, scratch: Vec::new() };
-        Recorded { edge: Edge::new(head.config), journal: Some(journal) }
+        Self::new(head.into(), Limit::Nothing)
+    }
+
+    /// An edge that keeps the last `size` bytes of its journal, or what eight snapshots of it take, where that is more.
+    pub fn ring(head: impl Into<Head>, size: usize) -> Self {
+        Self::new(head.into(), Limit::Bytes(size))
+    }
+
+    fn new(head: Head, limit: Limit) -> Self {
+        let journal = Journal {
+            head: begin(&head),
+            kept: Kept::new(limit),
+            open: Open::new(Time::ZERO),
+            digest: first_digest(&head.config),
+            calls: 0,
+            scratch: Vec::new(),
+        };
+        Recorded { edge: Edge::new(head.config), journal: Some(Box::new(journal)) }
     }
 
     /// As [`Edge::handle`].
@@ -51,17 +76,18 @@ impl Recorded {
         let Some(journal) = &mut self.journal else {
             return self.edge.handle(now, input, env);
         };
-        let mut env = Listening { env, answers: Vec::new() };
-        let copy = input.clone();
-        let before = self.edge.pending().len();
-        self.edge.handle(now, input, &mut env);
-        let after = now.since(journal.last).as_micros() as u64;
-        journal.last = journal.last.max(now);
+        journal.make_room(now, &self.edge);
+        // Before it is done: if that panics, it is the one call that whoever reads the journal wants to see.
         journal.calls += 1;
-        append(&Entry::Call { after, input: copy, answers: env.answers }, &mut journal.bytes);
-        journal.digest.word(journal.last.as_micros());
-        for output in self.edge.pending().range(before..) {
-            journal.digest_of(output);
+        journal.open.calls += 1;
+        journal.open.coder.call(&mut journal.open.bytes, now, &input);
+        journal.digest.word(journal.open.coder.now().as_micros());
+        let before = self.edge.pending().len();
+        self.edge.handle(now, input, &mut Listening { env, open: &mut journal.open });
+        if self.edge.pending().len() > before {
+            for output in self.edge.pending().range(before..) {
+                digest_output(&mut journal.digest, &mut journal.scratch, output);
+            }
         }
     }
 
@@ -82,10 +108,19 @@ impl Recorded {
 
     /// The journal so far, closed by its digest; `None` where none is kept.
     pub fn journal(&self) -> Option<Vec<u8>> {
-        let journal = self.journal.as_ref()?;
-        let mut bytes = journal.bytes.clone();
-        append(&Entry::Digest(journal.digest.value()), &mut bytes);
-        Some(bytes)
+        let mut bytes = Vec::new();
+        self.write_journal(|piece| bytes.extend_from_slice(piece)).then_some(bytes)
+    }
+
+    /// Hands the journal to `sink` piece by piece, so that no second one is made of it. Whether one is kept.
+    pub fn write_journal(&self, mut sink: impl FnMut(&[u8])) -> bool {
+        let Some(journal) = &self.journal else { return false };
+        sink(&journal.head);
+        journal.kept.frames().for_each(&mut sink);
+        let mut last = journal.open.bytes.clone();
+        close(&mut last, journal.digest);
+        sink(&last);
+        true
     }
 
     /// How many calls there were since the journal was begun, whether or not it still holds them.
@@ -95,33 +130,89 @@ impl Recorded {
 }
 
 impl Journal {
-    fn digest_of(&mut self, value: &impl Serialize) {
-        self.scratch.clear();
-        append(value, &mut self.scratch);
-        self.digest.update(&self.scratch);
+    /// Ends the frame where it is full, and the segment where a snapshot is due.
+    fn make_room(&mut self, now: Time, edge: &Edge) {
+        // What was not polled yet was said by calls before the snapshot, and is in nobody's way for long.
+        let snapshot_due = self.kept.is_due(now, self.open.bytes.len() - frame::HEAD) && edge.pending().is_empty();
+        if self.open.calls >= CALLS || snapshot_due {
+            close(&mut self.open.bytes, self.digest);
+            self.kept.push(&self.open.bytes);
+            self.open.clear();
+        }
+        if snapshot_due {
+            let last = self.open.coder.now();
+            let mut bytes = Vec::new();
+            snapshot::take(edge, &mut bytes, self.calls, last, self.digest);
+            self.kept.begin(now, &bytes);
+            self.open.coder = Coder::new(last);
+        }
     }
 }
 
-pub(super) fn append(value: &impl Serialize, bytes: &mut Vec<u8>) {
-    // A growing vector takes everything, and none of our types refuses to be serialized.
-    *bytes = postcard::to_extend(value, mem::take(bytes)).unwrap_or_default();
+impl Open {
+    fn new(now: Time) -> Self {
+        let mut open = Open { coder: Coder::new(now), bytes: Vec::new(), calls: 0 };
+        open.clear();
+        open
+    }
+
+    fn clear(&mut self) {
+        self.bytes.clear();
+        frame::open(&mut self.bytes);
+        self.calls = 0;
+    }
+}
+
+/// Magic and head of a journal.
+pub(super) fn begin(head: &Head) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    let from = frame::open(&mut bytes);
+    append(head, &mut bytes);
+    frame::close(&mut bytes, from, Kind::Head);
+    bytes
+}
+
+fn close(bytes: &mut Vec<u8>, digest: Digest) {
+    Coder::digest(bytes, digest);
+    frame::close(bytes, 0, Kind::Calls);
+}
+
+/// The digest of a run in which nothing happened yet.
+pub(super) fn first_digest(config: &Config) -> Digest {
+    let mut digest = Digest::default();
+    let mut bytes = Vec::new();
+    append(config, &mut bytes);
+    digest.update(&bytes);
+    digest
+}
+
+pub(super) fn digest_output(digest: &mut Digest, scratch: &mut Vec<u8>, output: &Output) {
+    scratch.clear();
+    append(output, scratch);
+    digest.update(scratch);
 }
 
 struct Listening<'a> {
     env: &'a mut dyn Env,
-    answers: Vec<Answer>,
+    open: &'a mut Open,
+}
+
+impl Listening<'_> {
+    fn heard(&mut self, answer: Answer) {
+        self.open.coder.answer(&mut self.open.bytes, &answer);
+    }
 }
 
 impl Env for Listening<'_> {
     fn activity(&mut self, session: SessionId) -> Evidence {
         let evidence = self.env.activity(session);
-        self.answers.push(Answer::Activity { session, evidence });
+        self.heard(Answer::Activity { session, evidence });
         evidence
     }
 
     fn entropy(&mut self) -> [u8; 16] {
         let bytes = self.env.entropy();
-        self.answers.push(Answer::Entropy(bytes));
+        self.heard(Answer::Entropy(bytes));
         bytes
     }
 }

@@ -2,6 +2,8 @@
 
 use core::mem;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Place, Playbacks, Player};
 use crate::account::Holder;
 use crate::cleanup::Permit;
@@ -9,7 +11,7 @@ use crate::input::{AllocationId, Grant, Output, PlaybackId};
 use crate::publish::Context;
 
 /// Everything that a playback or a probe holds: one value, so that it is given back in one place, whatever it ended in the middle of.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Activation {
     pub permit: Option<Permit>,
     pub place: Option<Place>,
@@ -19,7 +21,7 @@ pub(super) struct Activation {
 }
 
 /// How far a playback has come with an account.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Claim {
     #[default]
     None,
@@ -41,7 +43,7 @@ impl Activation {
 }
 
 /// Whose connection is being closed.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Closing {
     /// Of a playback that goes on.
     Playback(PlaybackId),

@@ -2,10 +2,16 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use crate::time::Time;
 
 /// Values by key, each until its time; a full memory forgets first what it would forget first anyway.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(bound(
+    serialize = "K: Serialize, V: Serialize",
+    deserialize = "K: Deserialize<'de> + Ord, V: Deserialize<'de>"
+))]
 pub(super) struct Memory<K, V> {
     values: BTreeMap<K, (Time, V)>,
     order: BTreeSet<(Time, K)>,

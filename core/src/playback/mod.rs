@@ -53,6 +53,8 @@ use title::Title;
 use user::User;
 pub use user::{Place, UserCounts};
 
+use serde::{Deserialize, Serialize};
+
 use crate::account::Strength;
 use crate::cleanup::Permits;
 use crate::config::{Config, Playback as Settings};
@@ -68,9 +70,11 @@ use crate::time::{Time, Timers};
 const MEMORY: usize = 4096;
 
 /// The playback room.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Playbacks {
+    #[serde(skip)]
     settings: Settings,
+    #[serde(skip)]
     limits: Vec<crate::config::User>,
     users: Vec<User>,
     playbacks: Table<PlaybackKind, Playback>,
@@ -113,7 +117,7 @@ pub struct Playbacks {
 }
 
 /// One player, as far as it can be told from others: what it asks for again is the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 struct Player {
     user: UserId,
     client: Client,
@@ -121,7 +125,7 @@ struct Player {
 }
 
 /// One viewing.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Playback {
     /// Who and what.
     pub viewing: Viewing,
@@ -153,7 +157,7 @@ pub struct Playback {
 }
 
 /// How far a playback has come (spec: playback §3.4).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum State {
     /// It waits until then for a permit.
     Queued(Time),
@@ -233,6 +237,12 @@ fn player(viewing: &Viewing) -> Player {
 }
 
 impl Playbacks {
+    /// Takes its settings from a new one; `None` where it is of another configuration.
+    pub(crate) fn configure(&mut self, new: Playbacks) -> Option<()> {
+        (self.settings, self.limits) = (new.settings, new.limits);
+        (self.users.len() == self.limits.len()).then_some(())
+    }
+
     pub(crate) fn new(config: &Config) -> Self {
         Playbacks {
             settings: config.playback.clone(),

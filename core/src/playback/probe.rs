@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::activation::{Activation, Claim, Parting, Released, never_opened};
 use super::{Playbacks, Player, player};
 use crate::account::{Acquired, Holder, Patience, Pin, Strength, Told, Wish};
@@ -10,7 +12,7 @@ use crate::input::{AccountId, Ask, Failure, Note, Output, RefuseReason, RequestI
 use crate::publish::Context;
 
 /// One that looks.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Probe {
     ask: Ask,
     tried: Vec<AccountId>,

@@ -9,6 +9,8 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::activation::Claim;
 use super::admission::Cost;
 use super::wish::Reach;
@@ -26,7 +28,7 @@ pub(super) const WAITING: usize = 16;
 const PART_WAIT: Duration = Duration::from_secs(60);
 
 /// What a playback of a title consists of.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Title {
     pub token: Option<Token>,
     /// Those that are not fetched yet, in order.
@@ -42,7 +44,7 @@ pub(super) struct Title {
 }
 
 /// A request.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Piece {
     pub request: RequestId,
     pub want: Want,
@@ -53,7 +55,7 @@ pub(super) struct Piece {
 }
 
 /// Where something can be had.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Where {
     pub providers: Box<[ProviderId]>,
     /// Only there.
@@ -61,7 +63,7 @@ pub(super) struct Where {
 }
 
 /// A request that was told to be fetched.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Running {
     pub piece: Piece,
     /// Whether media of it came through.

@@ -31,7 +31,7 @@ impl Place {
 }
 
 /// What happened to a user's playbacks so far.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UserCounts {
     /// That were seen.
     pub started: u64,
@@ -42,7 +42,7 @@ pub struct UserCounts {
 }
 
 /// One user's places and whoever uses them or waits for one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct User {
     normal: u32,
     soft: u32,

@@ -4,6 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Publish;
 use super::session::Limits;
 use super::takeover::Rule;
@@ -39,7 +41,7 @@ impl<'p> EndpointState<'p> {
 /// What happened at one endpoint so far.
 ///
 /// Aligned, so that a POST that is refused, which is what a fleet of reconnecting publishers sends most, counts in one cache line.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[repr(C, align(64))]
 pub struct EndpointCounts {
     /// POSTs that passed their checks.
@@ -72,7 +74,7 @@ impl From<&Endpoint> for Settings {
 }
 
 /// The settings of each endpoint. Most endpoints of an edge have the same: each set is kept once, where caches hold it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct AllSettings {
     distinct: Vec<Settings>,
     /// Which of them, by endpoint.

@@ -17,6 +17,8 @@ pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_
 pub use endpoint::{EndpointCounts, EndpointState};
 pub use session::Session;
 
+use serde::{Deserialize, Serialize};
+
 use crate::account::Accounts;
 use crate::config::{Config, Takeover};
 use crate::feed::Feeds;
@@ -37,7 +39,7 @@ enum WaiterKind {}
 type WaiterId = Id<WaiterKind>;
 
 /// A POST that waits for a slot.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 struct Waiter {
     request: RequestId,
     endpoint: EndpointId,
@@ -49,14 +51,14 @@ struct Waiter {
 }
 
 /// Who waits for which deadline.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 enum Key {
     Waiter(WaiterId),
     Session(SessionId),
 }
 
 /// What stands behind a request that has no answer yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 enum Claim {
     Waiting(WaiterId),
     Negotiating(SessionId),
@@ -90,9 +92,11 @@ impl Waiter {
 }
 
 /// The publish room.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Publish {
+    #[serde(skip)]
     settings: AllSettings,
+    #[serde(skip)]
     key_frame_interval: Duration,
     /// One group for each endpoint.
     slots: SlotTable<SessionId>,
@@ -105,6 +109,7 @@ pub struct Publish {
     /// All waiters by endpoint and arrival.
     waiting: BTreeMap<(EndpointId, u64), WaiterId>,
     /// What the look that is going on found; kept for its memory.
+    #[serde(skip)]
     holders: Vec<Holder>,
     claims: BTreeMap<RequestId, Claim>,
     timers: Timers<Key>,
@@ -123,6 +128,13 @@ pub(crate) struct Context<'a> {
 }
 
 impl Publish {
+    /// Takes its settings from a new one; `None` where it is of another configuration.
+    pub(crate) fn configure(&mut self, new: Publish) -> Option<()> {
+        let fits = self.slots.is_like(&new.slots) && self.feeds == new.feeds && self.counts.len() == new.counts.len();
+        (self.settings, self.key_frame_interval) = (new.settings, new.key_frame_interval);
+        fits.then_some(())
+    }
+
     /// Endpoints with all slots free; `open_feed` makes the feed of each slot.
     pub(crate) fn new(config: &Config, mut open_feed: impl FnMut() -> FeedId) -> Self {
         let slots = SlotTable::new(config.endpoints.iter().map(|endpoint| endpoint.slots));

@@ -2,6 +2,8 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::input::{EndReason, EndpointId, Evidence, FeedId, RequestId};
 use crate::slots::Hold;
 use crate::time::Time;
@@ -10,7 +12,7 @@ use crate::time::Time;
 const STALL: Duration = Duration::from_secs(10);
 
 /// One WHIP session.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Session {
     /// Where it publishes.
     pub endpoint: EndpointId,

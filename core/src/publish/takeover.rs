@@ -4,6 +4,8 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Takeover;
 use crate::input::{Evidence, RefuseReason, SessionId};
 use crate::time::Time;
@@ -30,7 +32,7 @@ pub(super) enum Look {
 }
 
 /// The evidence that one POST saw at its last look.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Seen(Vec<(SessionId, Evidence)>);
 
 impl Seen {

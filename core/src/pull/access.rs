@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::Phase;
 use super::channel::{Attempt, Origin, Turn, Upstream};
 use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish};
@@ -12,7 +14,7 @@ use crate::playback::Place;
 use crate::time::Time;
 
 /// By what right a connection is made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Access {
     /// It needs none.
     Free,
@@ -23,14 +25,14 @@ pub(super) enum Access {
 }
 
 /// Whether media came.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Confirmed {
     No,
     Yes,
 }
 
 /// The origins of a title, and what became of them for want of accounts.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Origins {
     pub title: TitleId,
     /// The preferred one first.
@@ -74,6 +76,12 @@ pub(super) struct Graces {
     wait: Duration,
     kind: Grace,
     preemption_wait: Duration,
+}
+
+impl Default for Graces {
+    fn default() -> Self {
+        Graces::new(&config::Playback::default())
+    }
 }
 
 impl Graces {

@@ -5,6 +5,8 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use core::mem;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::access::{Access, Confirmed, Graces, Origins};
 use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
@@ -25,7 +27,7 @@ const KEY_FRAME_WAIT: Duration = Duration::from_secs(15);
 const LOOP_PAUSE: Duration = Duration::from_secs(300);
 
 /// One connection to an origin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Upstream {
     pub source: SourceId,
     pub index: usize,
@@ -41,8 +43,9 @@ pub(super) struct Upstream {
     wrote: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Channel {
+    #[serde(skip)]
     pub settings: config::Channel,
     pub feed: FeedId,
     /// Of a title of providers.
@@ -99,6 +102,12 @@ impl Channel {
             last_loss: None,
             counts: ChannelCounts::default(),
         }
+    }
+
+    /// Takes its settings from a new one; `None` where that has other origins.
+    pub fn configure(&mut self, new: Channel) -> Option<()> {
+        self.settings = new.settings;
+        (self.feed == new.feed && self.round.is_like(&new.round)).then_some(())
     }
 
     pub fn state(&self) -> ChannelState<'_> {

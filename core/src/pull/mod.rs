@@ -28,6 +28,8 @@ pub use state::{ChannelCounts, ChannelState, Phase};
 use channel::{Channel, Turn};
 use tune::Tuned;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Config;
 use crate::id::Table;
 use crate::input::{ChannelId, FeedId, Loss, Output, RefuseReason, RequestId, SourceId, SourceKind};
@@ -35,7 +37,7 @@ use crate::publish::Context;
 use crate::time::{Time, Timers};
 
 /// The pull room.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct Pull {
     /// Those of the configuration.
     channels: Vec<Channel>,
@@ -72,6 +74,17 @@ impl Pull {
         debug_assert!(feeds.is_sorted(), "a channel is found by its feed");
         let (sources, claims, tuned) = (Table::default(), BTreeMap::new(), Tuned::new(config));
         Pull { channels, feeds, tuned, sources, claims, timers, draining: false, stale: 0 }
+    }
+
+    /// Takes its settings from a new one; `None` where it is of another configuration.
+    pub(crate) fn configure(&mut self, new: Pull) -> Option<()> {
+        if self.feeds != new.feeds || self.channels.len() != new.channels.len() {
+            return None;
+        }
+        for (own, new) in self.channels.iter_mut().zip(new.channels) {
+            own.configure(new)?;
+        }
+        self.tuned.configure(new.tuned)
     }
 
     /// The channel that is pulled into this feed.

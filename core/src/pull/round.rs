@@ -5,11 +5,13 @@ use alloc::vec::Vec;
 use core::mem;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::config::Channel;
 use crate::time::Time;
 
 /// One attempt at each origin of a channel, and the pauses between such rounds.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Round {
     /// Where in the list it began.
     from: usize,
@@ -62,6 +64,12 @@ impl Round {
             spare: false,
             next: Time::ZERO,
         }
+    }
+
+    /// Whether it is over as many origins.
+    pub fn is_like(&self, other: &Round) -> bool {
+        let count = other.tried.len();
+        self.tried.len() == count && self.opened.len() == count && self.from < count
     }
 
     /// Forgets everything.

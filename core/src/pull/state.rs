@@ -1,10 +1,12 @@
 //! How a channel stands, for whoever looks at it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::input::{FeedId, Loss, SourceId};
 use crate::time::Time;
 
 /// Where a channel stands (spec: pull §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// Nobody wants it.
     Off,
@@ -17,7 +19,7 @@ pub enum Phase {
 }
 
 /// What happened to a channel so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChannelCounts {
     /// How often an origin was asked.
     pub opens: u64,

@@ -4,6 +4,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
+
 use super::access::{Graces, Origins};
 use super::channel::Channel;
 use super::{Phase, Pull};
@@ -14,11 +16,14 @@ use crate::publish::Context;
 use crate::time::Time;
 
 /// All channels of titles.
-#[derive(Debug)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Tuned {
+    #[serde(skip)]
     pub graces: Graces,
+    #[serde(skip)]
     linger: core::time::Duration,
     /// How each provider's are pulled.
+    #[serde(skip)]
     settings: Vec<config::Channel>,
     /// An id is never used again: what comes late finds nothing.
     channels: BTreeMap<ChannelId, Channel>,
@@ -39,6 +44,25 @@ impl Tuned {
             feeds: BTreeMap::new(),
             next: Some(config.channels.len() as u32),
         }
+    }
+
+    /// Takes its settings from a new one; `None` where a channel is of a provider that there is not.
+    pub fn configure(&mut self, new: Tuned) -> Option<()> {
+        (self.graces, self.linger, self.settings) = (new.graces, new.linger, new.settings);
+        let mut channels = core::mem::take(&mut self.channels);
+        for channel in channels.values_mut() {
+            let settings = self.settings_of(&channel.origins.as_ref()?.providers)?;
+            channel.configure(Channel::new(settings, channel.feed))?;
+        }
+        self.channels = channels;
+        Some(())
+    }
+
+    /// How a title is pulled that these providers have: as the first says.
+    fn settings_of(&self, providers: &[ProviderId]) -> Option<config::Channel> {
+        let preferred = self.settings.get(providers.first()?.0 as usize)?;
+        let (sources, idle_timeout) = (providers.len() as u32, self.linger);
+        Some(config::Channel { sources, on_demand: true, idle_timeout, ..preferred.clone() })
     }
 
     pub fn get(&self, id: ChannelId) -> Option<&Channel> {
@@ -62,14 +86,7 @@ impl Pull {
     /// A title is about to be watched: there is a channel of it from here on. Ignored if no provider is named that there is.
     pub(crate) fn tune(&mut self, cx: &mut Context<'_>, title: TitleId, providers: &[ProviderId]) {
         let providers = &providers[..providers.len().min(config::Channel::SOURCES as usize)];
-        let preferred = providers.first().and_then(|provider| self.tuned.settings.get(provider.0 as usize));
-        let Some(settings) = preferred.filter(|_| !self.draining) else { return };
-        let settings = config::Channel {
-            sources: providers.len() as u32,
-            on_demand: true,
-            idle_timeout: self.tuned.linger,
-            ..settings.clone()
-        };
+        let Some(settings) = self.tuned.settings_of(providers).filter(|_| !self.draining) else { return };
         let known = self.tuned.titles.get(&title).copied();
         let mut channel = match known.and_then(|id| self.tuned.channels.get_mut(&id)) {
             Some(channel) if channel.phase != Phase::Off || channel.is_of(providers) => {

@@ -1,0 +1,86 @@
+//! How much of a run is kept, and what makes room?
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::time::Time;
+
+/// The shortest time between two snapshots that were not forced by the size of the ring.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// The frames of a journal in segments. A segment begins with a snapshot (the first one of a run with nothing): what is before it can
+/// go.
+///
+/// After a snapshot of n bytes there is no other before 3n bytes of calls: snapshots are a quarter of what is written at the most,
+/// however little happens. An edge with a thousand viewers has one of a hundred kilobytes, which it would else write each minute
+/// of a quiet night, until nothing but snapshots was left. And a segment is no longer than a quarter of the ring if it can,
+/// so that what makes room is never much more than it has to be.
+#[derive(Debug)]
+pub struct Kept {
+    limit: Limit,
+    segments: VecDeque<Segment>,
+    /// Of all segments.
+    bytes: usize,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Everything.
+    Nothing,
+    /// The last so many bytes, or what eight snapshots take, where that is more: less would not hold two segments.
+    Bytes(usize),
+}
+
+#[derive(Debug, Default)]
+struct Segment {
+    frames: Vec<Box<[u8]>>,
+    begun: Time,
+    /// How long its snapshot is.
+    snapshot: usize,
+    bytes: usize,
+}
+
+impl Kept {
+    pub fn new(limit: Limit) -> Self {
+        Kept { limit, segments: VecDeque::from([Segment::default()]), bytes: 0 }
+    }
+
+    /// Whether a snapshot is to be taken now, when the frame that is being written has so many bytes.
+    pub fn is_due(&self, now: Time, open: usize) -> bool {
+        let (Limit::Bytes(size), Some(segment)) = (self.limit, self.segments.back()) else { return false };
+        let bytes = segment.bytes + open;
+        bytes > 0 && bytes >= 4 * segment.snapshot && (bytes >= size / 4 || now.since(segment.begun) >= MINUTE)
+    }
+
+    /// A snapshot was taken: what comes from here on needs nothing of what was before.
+    pub fn begin(&mut self, now: Time, snapshot: &[u8]) {
+        self.segments.push_back(Segment { begun: now, snapshot: snapshot.len(), ..Segment::default() });
+        self.push(snapshot);
+    }
+
+    /// A frame is full.
+    pub fn push(&mut self, frame: &[u8]) {
+        self.bytes += frame.len();
+        if let Some(segment) = self.segments.back_mut() {
+            segment.bytes += frame.len();
+            segment.frames.push(frame.into());
+        }
+        self.make_room();
+    }
+
+    fn make_room(&mut self) {
+        let (Limit::Bytes(size), Some(last)) = (self.limit, self.segments.back()) else { return };
+        let size = size.max(8 * last.snapshot);
+        while self.bytes > size && self.segments.len() > 1 {
+            self.bytes -= self.segments.pop_front().map_or(0, |oldest| oldest.bytes);
+        }
+    }
+
+    /// All frames, in order.
+    pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
+        self.segments.iter().flat_map(|segment| &segment.frames).map(|frame| &**frame)
+    }
+}
