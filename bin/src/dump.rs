@@ -67,7 +67,10 @@ impl fmt::Display for Failed {
             }
             Failed::Ask(why) => f.write_str(why),
             Failed::Fetch(url, error @ FetchError::Unreachable(_)) => {
-                write!(f, "{url}: {error}; is Holdfast running? Its log says where it listens: --url http://ADDRESS:PORT")
+                write!(
+                    f,
+                    "{url}: {error}; is Holdfast running? Its log says where it listens: --url http://ADDRESS:PORT"
+                )
             }
             Failed::Fetch(url, error) => write!(f, "{url}: {error}"),
             Failed::Refused(url, Refusal { status, reason, detail }) => match (status, reason.as_str()) {
@@ -76,7 +79,9 @@ impl fmt::Display for Failed {
                     write!(f, "{url}: {detail}; run this on the machine of the edge, at the address 127.0.0.1")
                 }
                 (404, "recorder-off") | (503, _) => write!(f, "{url}: {detail}"),
-                (404, _) => write!(f, "{url}: what answers there has no journal: another program, or an older Holdfast"),
+                (404, _) => {
+                    write!(f, "{url}: what answers there has no journal: another program, or an older Holdfast")
+                }
                 _ => write!(f, "{url}: the answer is {status} where a journal was asked for: {detail}"),
             },
         }
@@ -88,7 +93,12 @@ impl Dump {
     pub fn run(self) -> ExitCode {
         match self.dump() {
             Ok((path, length)) => {
-                let told = writeln!(io::stdout(), "{} ({} kB); look at it with: holdfast replay {0}", path.display(), length.div_ceil(1000));
+                let told = writeln!(
+                    io::stdout(),
+                    "{} ({} kB); look at it with: holdfast replay {0}",
+                    path.display(),
+                    length.div_ceil(1000)
+                );
                 // It is there, whoever reads that.
                 drop(told);
                 ExitCode::SUCCESS
@@ -104,7 +114,9 @@ impl Dump {
         let path = self.output.clone().unwrap_or_else(|| named(Timestamp::now()));
         let get = self.question()?;
         let mut trust = match &self.authorities {
-            Some(file) => Trust::with_authorities(file).map_err(|error| Failed::Ask(format!("--authorities: {error}")))?,
+            Some(file) => {
+                Trust::with_authorities(file).map_err(|error| Failed::Ask(format!("--authorities: {error}")))?
+            }
             None => Trust::default(),
         };
         let mut kept = Kept::new(&path, self.force)?;
@@ -113,7 +125,9 @@ impl Dump {
         let mut wrote = Ok(());
         let fetched = fetch(&get, &mut trust, &mut |part| {
             match part {
-                Part::Head(head) if head.status != 200 || !is_journal(head) => refusal = Some((head.status, Vec::new())),
+                Part::Head(head) if head.status != 200 || !is_journal(head) => {
+                    refusal = Some((head.status, Vec::new()))
+                }
                 Part::Head(_) => {}
                 Part::Content(data) => match &mut refusal {
                     Some((_, text)) => text.extend_from_slice(&data[..data.len().min((64 << 10) - text.len())]),
@@ -173,7 +187,9 @@ fn is_journal(head: &ResponseHead) -> bool {
 fn refused(status: u16, text: &[u8]) -> Refusal {
     let problem: serde_json::Value = serde_json::from_slice(text).unwrap_or_default();
     let member = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
-    let detail = Some(member("detail")).filter(|detail| !detail.is_empty()).unwrap_or_else(|| String::from("it is something else"));
+    let detail = Some(member("detail"))
+        .filter(|detail| !detail.is_empty())
+        .unwrap_or_else(|| String::from("it is something else"));
     Refusal { status, reason: member("reason"), detail }
 }
 
@@ -267,7 +283,10 @@ mod tests {
             Failed::Refused(url, refused(status, text.as_bytes())).to_string()
         };
         assert!(told(401, "{}").contains("--token"));
-        assert!(told(404, r#"{"reason":"recorder-off","detail":"nothing is recorded here"}"#).contains("nothing is recorded"));
+        assert!(
+            told(404, r#"{"reason":"recorder-off","detail":"nothing is recorded here"}"#)
+                .contains("nothing is recorded")
+        );
         assert!(told(404, "<html>").contains("another program"));
         assert!(told(200, "hello").contains("200"));
     }

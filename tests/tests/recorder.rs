@@ -12,7 +12,7 @@ use holdfast_tests::edge::Edge;
 use holdfast_tests::http::{Connection, Request};
 use holdfast_tests::offer::Tracks;
 use holdfast_tests::process::Process;
-use holdfast_tests::provider::{Provider, Settings};
+use holdfast_tests::provider::{Account, Provider, Settings};
 use holdfast_tests::publisher::Aiortc;
 use holdfast_tests::viewer::Viewer;
 use holdfast_tests::{eventually, prepared, turn};
@@ -54,7 +54,9 @@ fn media(index: &str) -> String {
 #[test]
 fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     let _turn = turn();
-    let provider = Provider::start(Settings::accounts(&[2]));
+    let account =
+        Account { username: "account-of-the-house".into(), password: "key-of-the-house".into(), ..Account::of(2) };
+    let provider = Provider::start(Settings { accounts: vec![account], ..Settings::default() });
     let file = prepared::scratch("edge.journal");
     let configuration = format!(
         "[recorder]\nfile = \"{}\"\n\
@@ -237,7 +239,11 @@ fn one_file_takes_one_recorder() {
     fs::write(&other, format!("[http]\nlisten = [\"127.0.0.1:0\"]\n[recorder]\nfile = \"{}\"\n", text(&file))).unwrap();
     let mut second = started(&other);
     assert_eq!(second.wait(20 * SECOND).code(), Some(1));
-    assert!(second.log().contains("another Holdfast records into") && second.log().contains(text(&file)), "{}", second.log());
+    assert!(
+        second.log().contains("another Holdfast records into") && second.log().contains(text(&file)),
+        "{}",
+        second.log()
+    );
     edge.post("live");
     let (status, _) = edge.terminate();
     assert!(status.success());
@@ -275,7 +281,10 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
         }
         edge.log().lines().find(|line| line.contains("the recorder cannot write")).map(str::to_owned)
     });
-    assert!(warned.contains("No space left") && warned.contains(text(&file)) && warned.contains("Make room"), "{warned}");
+    assert!(
+        warned.contains("No space left") && warned.contains(text(&file)) && warned.contains("Make room"),
+        "{warned}"
+    );
     viewer.gets(60_000, 20 * SECOND);
     std::thread::sleep(3 * SECOND);
     assert_eq!(edge.log().matches("the recorder cannot write").count(), 1, "it is said once");

@@ -13,8 +13,8 @@ use holdfast_io::users::Status;
 
 use super::value::{
     Address, Count, Credential, Directory, File, Flag, Group, GuideAt, IceUrl, Kind, List, Listener, Moment, Name,
-    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, SizeOr, Source, Span, SpanOr,
-    Text, UserName, Value, Words, Wrong,
+    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, SizeOr, Source, Span,
+    SpanOr, Text, UserName, Value, Words, Wrong,
 };
 use super::{Account, Audio, Format, IceServer, Level, Login, Provider, Settings};
 

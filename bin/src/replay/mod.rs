@@ -46,7 +46,8 @@ pub struct Replay {
 /// Seconds with or without a point, or as in the configuration.
 fn span(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
-    let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).or_else(|| config::parse_span(text));
+    let span =
+        seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).or_else(|| config::parse_span(text));
     span.ok_or_else(|| format!("`{text}` is not a length of time like 12.5s or 1m30s"))
 }
 
@@ -56,7 +57,10 @@ enum Failed {
     Unreadable(io::Error),
     Journal(JournalFault),
     /// The core panics in this call.
-    Panic { call: u64, what: String },
+    Panic {
+        call: u64,
+        what: String,
+    },
     Write(io::Error),
 }
 

@@ -28,8 +28,10 @@ impl Env for Peer {
 
 /// A publisher dies after three seconds, and another one takes its slot after six; two days after the epoch.
 fn journal() -> Vec<u8> {
-    let config = Config { endpoints: vec![Endpoint { name: "stage".into(), ..Endpoint::default() }], ..Config::default() };
-    let head = Head { version: "1.2".into(), commit: "abc".into(), started: Some(2 * 86_400_000_000), ..Head::from(config) };
+    let config =
+        Config { endpoints: vec![Endpoint { name: "stage".into(), ..Endpoint::default() }], ..Config::default() };
+    let head =
+        Head { version: "1.2".into(), commit: "abc".into(), started: Some(2 * 86_400_000_000), ..Head::from(config) };
     let mut edge = Recorded::on(head);
     let mut peer = Peer { now: 0, dies: 3_000_000, drawn: 0 };
     let mut inputs = vec![(0, Input::Offer { request: RequestId(1), endpoint: EndpointId(0) })];
@@ -86,11 +88,14 @@ fn a_displacement_is_told_with_its_time_and_its_reason() {
     assert_eq!(failed, None, "{text}");
     assert!(text.starts_with("Holdfast 1.2 (abc), started 1970-01-03 00:00:00 UTC\n"), "{text}");
     let lines: Vec<&str> = text.lines().collect();
-    let asked = lines.iter().position(|line| line.contains("request 2: somebody wants to publish at endpoint \"stage\""));
+    let asked =
+        lines.iter().position(|line| line.contains("request 2: somebody wants to publish at endpoint \"stage\""));
     let displaced = lines.iter().position(|line| line.contains("displaced after"));
     let (asked, displaced) = (asked.expect("asked"), displaced.expect("displaced"));
     assert!(asked < displaced && lines[asked].starts_with("00:00:06.000   +6.000000s  #"), "{}", lines[asked]);
-    assert!(lines[displaced].contains("nothing had come from it for 3.") && lines[displaced].contains("another publisher"));
+    assert!(
+        lines[displaced].contains("nothing had come from it for 3.") && lines[displaced].contains("another publisher")
+    );
     assert!(text.contains("kB came in, 0 kB went out"), "media is summed up: {text}");
     assert!(!text.contains("0101010101"), "what was drawn is nobody's business");
     assert!(text.contains("they repeat; digest "), "{text}");

@@ -19,13 +19,17 @@ pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
         | Input::Polled { .. }
         | Input::Forwarded { .. }
         | Input::Released { .. } => return None,
-        Input::Offer { request, endpoint: id } => format!("request {}: somebody wants to publish at {}", request.0, endpoint(id)),
+        Input::Offer { request, endpoint: id } => {
+            format!("request {}: somebody wants to publish at {}", request.0, endpoint(id))
+        }
         Input::Hangup { request } => format!("request {}: its client hangs up", request.0),
         Input::Answered { session } => format!("session {session}: its offer is answered"),
         Input::End { session, reason } => format!("session {session}: ended from outside, {}", reason.as_str()),
         Input::Opened { source } => format!("source {source}: its origin agrees to send"),
         Input::Lost { source, loss } => format!("source {source}: lost, {}", loss.as_str()),
-        Input::Join { request, feed } => format!("request {}: somebody wants to watch {}", request.0, log::place(*feed, settings)),
+        Input::Join { request, feed } => {
+            format!("request {}: somebody wants to watch {}", request.0, log::place(*feed, settings))
+        }
         Input::Leave { viewer } => format!("viewer {viewer}: it is gone"),
         Input::Drain => String::from("the program is to end"),
         Input::Poll { request, viewer, token } => {
@@ -35,15 +39,21 @@ pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
         Input::Play { request, viewing } => format!("request {}: {}", request.0, viewed(viewing, settings)),
         Input::Kick { playback, block } => match block {
             0 => format!("playback {playback}: an operator ends it"),
-            block => format!("playback {playback}: an operator ends it and keeps its player out for {} s", block / 1_000_000),
+            block => {
+                format!("playback {playback}: an operator ends it and keeps its player out for {} s", block / 1_000_000)
+            }
         },
         Input::GiveUp { viewer } => format!("viewer {viewer}: it waits no longer"),
         Input::Tune { title, providers } => {
             format!("title {:x} is to be watched live; {} of providers have it", title.0, times(providers.len()))
         }
         Input::Fetch { request, ask } => format!("request {}: {}", request.0, asked(ask, settings)),
-        Input::Failed { request, failure } => format!("request {}: nothing can be fetched for it, {failure:?}", request.0),
-        Input::Finished { request, reason } => format!("request {}: its answer is over, {}", request.0, reason.as_str()),
+        Input::Failed { request, failure } => {
+            format!("request {}: nothing can be fetched for it, {failure:?}", request.0)
+        }
+        Input::Finished { request, reason } => {
+            format!("request {}: its answer is over, {}", request.0, reason.as_str())
+        }
         Input::Stalled { request } => format!("request {}: its client takes nothing", request.0),
         Input::Closed { allocation } => format!("allocation {allocation}: its connection is closed"),
     })

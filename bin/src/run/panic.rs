@@ -11,7 +11,11 @@ use std::path::{Path, PathBuf};
 use tracing::error;
 
 /// Runs the loop over `subject`. When it panics, the journal goes to a file, and the panic goes on.
-pub(super) fn dumped<S, T>(subject: &mut S, run: impl FnOnce(&mut S) -> T, journal: impl FnOnce(&S) -> Option<Vec<u8>>) -> T {
+pub(super) fn dumped<S, T>(
+    subject: &mut S,
+    run: impl FnOnce(&mut S) -> T,
+    journal: impl FnOnce(&S) -> Option<Vec<u8>>,
+) -> T {
     match catch_unwind(AssertUnwindSafe(|| run(subject))) {
         Ok(done) => done,
         Err(panic) => {

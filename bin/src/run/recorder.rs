@@ -224,7 +224,16 @@ mod tests {
         let (path, before) = (directory.join("edge"), directory.join("edge.1"));
         let start = || Recorder::start(&path, 40).expect("it can be written");
         let mut recorder = start();
-        for piece in [segment(false), frame("one"), open("m"), open("mo"), frame("more"), segment(false), frame("two"), open("o")] {
+        for piece in [
+            segment(false),
+            frame("one"),
+            open("m"),
+            open("mo"),
+            frame("more"),
+            segment(false),
+            frame("two"),
+            open("o"),
+        ] {
             recorder.record(piece);
         }
         drop(recorder);
@@ -241,7 +250,11 @@ mod tests {
             gap.record(piece);
         }
         drop(gap);
-        assert_eq!((content(&before), content(&path)), ("HEAD5".into(), "HEAD7".into()), "nothing is missing within one");
+        assert_eq!(
+            (content(&before), content(&path)),
+            ("HEAD5".into(), "HEAD7".into()),
+            "nothing is missing within one"
+        );
         assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 2, "nothing else is left");
         fs::remove_dir_all(&directory).expect("it is ours");
     }

@@ -136,11 +136,9 @@ mod tests {
         let playlist = Playlist { target: 4, discontinuities: 2, segments: segments.into_iter() };
         assert_eq!(
             media(TOKEN, playlist, 100),
-            (
-                "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:107\n\
+            ("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:107\n\
                  #EXT-X-DISCONTINUITY-SEQUENCE:2\n#EXTINF:2.000000,\nsegment-107.ts?v=signed\n#EXT-X-DISCONTINUITY\n\
-                 #EXTINF:1.966000,\nsegment-108.ts?v=signed\n#EXTINF:4.499000,\nsegment-109.ts?v=signed\n"
-            )
+                 #EXTINF:1.966000,\nsegment-108.ts?v=signed\n#EXTINF:4.499000,\nsegment-109.ts?v=signed\n")
         );
     }
 

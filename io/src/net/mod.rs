@@ -25,8 +25,8 @@ mod socket;
 mod sys;
 pub mod tls;
 
-pub use fetch::{FetchError, Part, fetch};
 pub use driver::{Door, Driver, Ended, Media, Parts, Report};
+pub use fetch::{FetchError, Part, fetch};
 pub use kernel::{Clock, Kernel};
 pub use serve::{Peer, Serve};
 pub use sys::{Event, Lookup, SocketId, SocketKind, Sys};

@@ -72,7 +72,8 @@ fn nobody_else_gets_it() {
     let mut closed = desk(recording(1 << 20, false), &["open-sesame"]);
     assert!(closed.ask(GET).starts_with("HTTP/1.1 401 "));
     assert!(closed.ask(&GET.replace("Host: h", "Host: h\r\nAuthorization: Bearer wrong")).starts_with("HTTP/1.1 401 "));
-    let right = closed.ask(&GET.replace("GET", "HEAD").replace("Host: h", "Host: h\r\nAuthorization: Bearer open-sesame"));
+    let right =
+        closed.ask(&GET.replace("GET", "HEAD").replace("Host: h", "Host: h\r\nAuthorization: Bearer open-sesame"));
     assert!(right.starts_with("HTTP/1.1 200 "), "{right}");
     let mut off = desk(Recording::Off, &[]);
     for method in ["GET", "HEAD"] {

@@ -22,7 +22,8 @@ pub(super) fn files(reader: &mut Reader<'_>) {
     if !path.as_os_str().is_empty()
         && let Err(error) = possible(&path)
     {
-        let right = String::from("name a file in a directory that is there, such as \"/var/lib/holdfast/edge.journal\"");
+        let right =
+            String::from("name a file in a directory that is there, such as \"/var/lib/holdfast/edge.journal\"");
         reader.conflict(&[FILE], format!("cannot be recorded into: {error}"), right);
     }
 }
