@@ -260,11 +260,10 @@ fn a_full_disk_ends_the_recording_and_nothing_else() {
     let _turn = turn();
     let folder = prepared::scratch("full");
     fs::create_dir(&folder).unwrap();
-    let (file, configuration) = (folder.join("edge.journal"), prepared::scratch("full.toml"));
-    let text_of = format!("[http]\nlisten = [\"127.0.0.1:0\"]\n[recorder]\nfile = \"{}\"\n", text(&file));
-    fs::write(&configuration, &text_of).unwrap();
+    let file = folder.join("edge.journal");
+    let configuration = format!("[http]\nlisten = [\"127.0.0.1:0\"]\n[recorder]\nfile = \"{}\"\n", text(&file));
     // A file system of 16 KiB, which nobody else sees.
-    let edge = Edge::start_by(&text_of, |program| {
+    let edge = Edge::start_by(&configuration, |program| {
         let mut command = prepared::tool("unshare");
         command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
         command.arg("mount -t tmpfs -o size=16k none \"$1\" && shift && exec \"$@\"");

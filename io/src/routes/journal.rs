@@ -18,6 +18,11 @@ pub(super) fn download(call: &mut Call<'_>, request: &Request) {
     if !status::may_operate(call, request, "the journal is read") {
         return;
     }
+    if call.server.settings().api_tokens.is_empty() && request.headers.get("Origin").is_some() {
+        // Some page in a browser on this machine: everybody's pages may read what is answered here.
+        let detail = "without an API token in the configuration, no page is given the journal; use `holdfast dump`";
+        return call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", detail));
+    }
     let head = Response::new(Status::OK)
         .header(CONTENT_TYPE, FieldValue::from_static("application/octet-stream"))
         .header(CONTENT_DISPOSITION, FieldValue::from_static("attachment; filename=\"holdfast.journal\""))

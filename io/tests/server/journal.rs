@@ -69,6 +69,8 @@ fn nobody_else_gets_it() {
         let answer = open.ask(&GET.replace("Host: h", &format!("Host: h\r\n{field}")));
         assert!(answer.starts_with("HTTP/1.1 403 ") && answer.contains("from this machine only"), "{answer}");
     }
+    let page = open.ask(&GET.replace("Host: h", "Host: h\r\nOrigin: http://page.example"));
+    assert!(page.starts_with("HTTP/1.1 403 ") && page.contains("holdfast dump"), "{page}");
     let mut closed = desk(recording(1 << 20, false), &["open-sesame"]);
     assert!(closed.ask(GET).starts_with("HTTP/1.1 401 "));
     assert!(closed.ask(&GET.replace("Host: h", "Host: h\r\nAuthorization: Bearer wrong")).starts_with("HTTP/1.1 401 "));
