@@ -42,6 +42,7 @@ pub struct Dump {
 #[derive(Debug)]
 enum Failed {
     Exists(PathBuf),
+    Create(PathBuf, io::Error),
     Write(PathBuf, io::Error),
     Ask(String),
     /// From where.
@@ -64,6 +65,7 @@ impl fmt::Display for Failed {
             Failed::Exists(path) => {
                 write!(f, "{} is there already: name another file, or add --force", path.display())
             }
+            Failed::Create(path, error) => write!(f, "{} cannot be written: {error}", path.display()),
             Failed::Write(path, error) => {
                 write!(f, "{} cannot be written: {error}; what was written of it is removed", path.display())
             }
@@ -208,7 +210,7 @@ struct Kept {
 
 impl Kept {
     fn new(path: &Path, force: bool) -> Result<Kept, Failed> {
-        let failed = |error| Failed::Write(path.to_owned(), error);
+        let failed = |error| Failed::Create(path.to_owned(), error);
         match path.symlink_metadata() {
             Ok(found) if found.is_dir() => return Err(failed(io::Error::other("it is a directory"))),
             Ok(_) if !force => return Err(Failed::Exists(path.to_owned())),
@@ -275,8 +277,8 @@ mod tests {
         drop(forced);
         assert_eq!(fs::read(&path).expect("it is there"), b"one", "what is not whole is nothing");
         assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 1, "nothing is left of it");
-        assert!(matches!(Kept::new(&directory, true), Err(Failed::Write(..))));
-        assert!(matches!(Kept::new(Path::new("/nonexistent/a"), false), Err(Failed::Write(..))));
+        assert!(matches!(Kept::new(&directory, true), Err(Failed::Create(..))));
+        assert!(matches!(Kept::new(Path::new("/nonexistent/a"), false), Err(Failed::Create(..))));
         fs::remove_dir_all(&directory).expect("it is ours");
     }
 

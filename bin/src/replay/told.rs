@@ -78,6 +78,10 @@ impl<'a, W: Write> Told<'a, W> {
     }
 
     pub fn step(&mut self, step: &Step<'_>) {
+        if self.first.is_none() {
+            // A journal may begin in the middle, with somebody there.
+            self.left = left(step.edge, &self.settings);
+        }
         let first = *self.first.get_or_insert(step.now);
         self.calls = step.call;
         self.over |= self.asked.until.is_some_and(|until| step.now.since(first) > until);
@@ -145,7 +149,8 @@ impl<'a, W: Write> Told<'a, W> {
     fn flush(&mut self) {
         let Flow { calls, came, went } = std::mem::take(&mut self.flow);
         if calls > 0 && (came > 0 || went > 0) && self.asked.grep.is_none() {
-            self.line(&format!("  … {calls} calls: {} came in, {} went out", bytes(came), bytes(went)));
+            let calls = if calls == 1 { String::from("1 call") } else { format!("{calls} calls") };
+            self.line(&format!("  … {calls}: {} came in, {} went out", bytes(came), bytes(went)));
         }
     }
 
