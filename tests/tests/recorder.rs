@@ -11,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use holdfast_tests::edge::Edge;
 use holdfast_tests::http::{Connection, Request};
 use holdfast_tests::offer::Tracks;
-use holdfast_tests::process::Process;
+use holdfast_tests::process::{Line, Process};
 use holdfast_tests::provider::{Account, Provider, Settings};
 use holdfast_tests::publisher::Aiortc;
 use holdfast_tests::viewer::Viewer;
@@ -238,12 +238,10 @@ fn one_file_takes_one_recorder() {
     let other = prepared::scratch("other.toml");
     fs::write(&other, format!("[http]\nlisten = [\"127.0.0.1:0\"]\n[recorder]\nfile = \"{}\"\n", text(&file))).unwrap();
     let mut second = started(&other);
+    let why = |line: &Line| line.text.contains("another Holdfast records into").then(|| line.text.clone());
+    let why = second.find("reason", 20 * SECOND, why);
+    assert!(why.contains(text(&file)), "{why}");
     assert_eq!(second.wait(20 * SECOND).code(), Some(1));
-    assert!(
-        second.log().contains("another Holdfast records into") && second.log().contains(text(&file)),
-        "{}",
-        second.log()
-    );
     edge.post("live");
     let (status, _) = edge.terminate();
     assert!(status.success());
