@@ -36,3 +36,5 @@ pub mod publish;
 pub mod pull;
 pub mod slots;
 pub mod time;
+#[cfg(test)]
+mod twins;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 
 use serde::{Deserialize, Serialize, Serializer};
 
+use crate::journal::code::{take_varint, varint};
 use crate::journal::media;
 use crate::time::Time;
 
@@ -57,15 +58,17 @@ impl RandomAccess {
 /// A ring without its media, as it is written: the same values in the same order.
 #[derive(Deserialize)]
 struct Saved {
-    /// As [`media::packets`] of each chunk.
-    chunks: Vec<u64>,
+    /// As [`media::packets`] of each chunk, one after another: an edge has hundreds of thousands, and stands still meanwhile.
+    chunks: Vec<u8>,
     tail: u64,
     head: u64,
     random_access: Option<RandomAccess>,
 }
 
 fn lengths<S: Serializer>(chunks: &VecDeque<Chunk>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(chunks.iter().map(|chunk| media::packets(chunk.data.len())))
+    let mut lengths = Vec::with_capacity(2 * chunks.len());
+    chunks.iter().for_each(|chunk| varint(&mut lengths, media::packets(chunk.data.len())));
+    serializer.serialize_bytes(&lengths)
 }
 
 impl TryFrom<Saved> for Ring {
@@ -73,9 +76,10 @@ impl TryFrom<Saved> for Ring {
 
     fn try_from(saved: Saved) -> Result<Ring, &'static str> {
         let Saved { chunks: lengths, tail, head, random_access } = saved;
-        let (mut zeros, mut at) = (media::Zeros::default(), tail);
-        let mut chunks = VecDeque::with_capacity(lengths.len());
-        for length in lengths {
+        let (mut zeros, mut at, mut rest) = (media::Zeros::default(), tail, &lengths[..]);
+        let mut chunks = VecDeque::new();
+        while !rest.is_empty() {
+            let length = take_varint(&mut rest).map_err(|_| "no length")?;
             let data = zeros.get(media::length(length)).ok_or("a chunk longer than any")?;
             let end = at.checked_add(data.len() as u64).ok_or("a stream longer than any")?;
             chunks.push_back(Chunk { at, data });

@@ -106,7 +106,8 @@ impl Coder {
 
     /// Appends a call. Time that goes back is written as time that stands: the core takes it so, too.
     pub fn call(&mut self, bytes: &mut Vec<u8>, now: Time, input: &Input) {
-        let after = now.since(self.now).as_micros() as u64;
+        // Not by way of a `Duration`: its seconds and nanoseconds cost more than all the rest.
+        let after = now.as_micros().saturating_sub(self.now.as_micros());
         self.now = self.now.max(now);
         let later = if after > 0 { LATER } else { 0 };
         match input {
@@ -285,20 +286,25 @@ pub fn append(value: &impl serde::Serialize, bytes: &mut Vec<u8>) {
 }
 
 /// Appends the beginning of a call: all of it at once, where its numbers are small, which nearly all are.
-fn short(bytes: &mut Vec<u8>, kind: u8, after: u64, values: [Option<u64>; 2]) {
-    let all = after | values[0].unwrap_or(0) | values[1].unwrap_or(0);
-    if all < 1 << 14 {
-        let (mut word, mut length) = (u64::from(kind), 1);
+#[inline]
+fn short(bytes: &mut Vec<u8>, kind: u8, after: u64, [one, two]: [Option<u64>; 2]) {
+    if (after | one.unwrap_or(0) | two.unwrap_or(0)) < 1 << 14 {
+        let (mut word, mut bits) = (u64::from(kind), 8);
         let mut add = |value: u64| {
-            let two = u64::from(value >= 0x80);
-            word |= (value & 0x7f | two << 7 | value >> 7 << 8) << (8 * length);
-            length += 1 + two;
+            let more = u64::from(value >= 0x80);
+            word |= ((value & 0x7f) | (more << 7) | ((value >> 7) << 8)) << bits;
+            bits += 8 + 8 * more;
         };
         if after > 0 {
             add(after);
         }
-        values.into_iter().flatten().for_each(add);
-        let end = bytes.len() + length as usize;
+        if let Some(one) = one {
+            add(one);
+        }
+        if let Some(two) = two {
+            add(two);
+        }
+        let end = bytes.len() + (bits / 8) as usize;
         bytes.extend_from_slice(&word.to_le_bytes());
         bytes.truncate(end);
         return;
@@ -307,11 +313,11 @@ fn short(bytes: &mut Vec<u8>, kind: u8, after: u64, values: [Option<u64>; 2]) {
     if after > 0 {
         varint(bytes, after);
     }
-    values.into_iter().flatten().for_each(|value| varint(bytes, value));
+    [one, two].into_iter().flatten().for_each(|value| varint(bytes, value));
 }
 
 /// Appends a number in as many bytes as it takes, 7 bits in each, the least first.
-fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub fn varint(bytes: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
         value >>= 7;
@@ -350,7 +356,8 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Unreadable> {
     Ok(*taken)
 }
 
-fn take_varint(bytes: &mut &[u8]) -> Result<u64, Unreadable> {
+/// Takes off what [`varint`] appended.
+pub fn take_varint(bytes: &mut &[u8]) -> Result<u64, Unreadable> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let [byte] = take(bytes)?;

@@ -27,6 +27,15 @@ pub struct Kept {
     bytes: usize,
     /// How many segments have gone.
     gone: u64,
+    due: Due,
+}
+
+/// When a snapshot is: at the time, or when the frame that is being written has `most` bytes; never when it has less than `least`.
+#[derive(Debug)]
+struct Due {
+    least: usize,
+    most: usize,
+    minute: Time,
 }
 
 /// How much is kept.
@@ -49,14 +58,15 @@ struct Segment {
 
 impl Kept {
     pub fn new(limit: Limit) -> Self {
-        Kept { limit, segments: VecDeque::from([Segment::default()]), bytes: 0, gone: 0 }
+        let due = Due { least: usize::MAX, most: usize::MAX, minute: Time::NEVER };
+        let mut kept = Kept { limit, segments: VecDeque::from([Segment::default()]), bytes: 0, gone: 0, due };
+        kept.look();
+        kept
     }
 
     /// Whether a snapshot is to be taken now, when the frame that is being written has so many bytes.
     pub fn is_due(&self, now: Time, open: usize) -> bool {
-        let (Limit::Bytes(size), Some(segment)) = (self.limit, self.segments.back()) else { return false };
-        let bytes = segment.bytes + open;
-        bytes > 0 && bytes >= 4 * segment.snapshot && (bytes >= size / 4 || now.since(segment.begun) >= MINUTE)
+        open >= self.due.least && (open >= self.due.most || now >= self.due.minute)
     }
 
     /// A snapshot was taken: what comes from here on needs nothing of what was before.
@@ -73,6 +83,7 @@ impl Kept {
             segment.frames.push(Bytes::copy_from_slice(frame));
         }
         self.make_room();
+        self.look();
     }
 
     fn make_room(&mut self) {
@@ -82,6 +93,14 @@ impl Kept {
             self.gone += 1;
             self.bytes -= self.segments.pop_front().map_or(0, |oldest| oldest.bytes);
         }
+    }
+
+    /// Says when the next snapshot is due: it is asked with each call.
+    fn look(&mut self) {
+        let (Limit::Bytes(size), Some(segment)) = (self.limit, self.segments.back()) else { return };
+        let left = |bytes: usize| bytes.saturating_sub(segment.bytes);
+        let (least, most) = (left(4 * segment.snapshot).max(1), left(size / 4));
+        self.due = Due { least, most, minute: segment.begun + MINUTE };
     }
 
     /// All frames, in order.

@@ -2,12 +2,13 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::{iter, slice};
 
 use super::code::Coder;
 use super::frame::{self, Kind};
 use super::read::{Entry, Reader};
 use super::record::{self, CALLS};
-use super::{Answer, Head, JournalFault, Snapshot, Step};
+use super::{Answer, Head, JournalFault, Recorded, Snapshot, Step};
 use crate::edge::Edge;
 use crate::input::{Env, Evidence, Input, SessionId};
 use crate::time::Time;
@@ -91,16 +92,34 @@ impl Log {
         let mut guess = Guess::default();
         let mut outputs = Vec::new();
         for (call, own) in (first..).zip(&self.calls) {
-            let mut env = Lenient { recorded: own.answers.iter(), given: Vec::new(), guess: &mut guess };
-            edge.handle(own.now, own.input.clone(), &mut env);
-            let given = env.given;
-            guess.learn(&own.answers);
+            let answers = own.answered(&mut guess, |env| edge.handle(own.now, own.input.clone(), env));
             outputs.clear();
-            outputs.extend(core::iter::from_fn(|| edge.poll()));
+            outputs.extend(iter::from_fn(|| edge.poll()));
             let (now, input) = (own.now, &own.input);
-            watch(Step { call, now, input, answers: &given, outputs: &outputs, edge: &edge });
+            watch(Step { call, now, input, answers: &answers, outputs: &outputs, edge: &edge });
         }
         Ok(())
+    }
+
+    /// Runs the calls as [`Log::play`] does, through an edge that records them: what comes of that is a journal with digests. A snapshot
+    /// is left out of account, for whoever hands in an edge says what it begins with.
+    pub fn record(&self, edge: &mut Recorded) {
+        let mut guess = Guess::default();
+        for own in &self.calls {
+            own.answered(&mut guess, |env| edge.handle(own.now, own.input.clone(), env));
+            while edge.poll().is_some() {}
+        }
+    }
+}
+
+impl Call {
+    /// Answers what `run` asks for; what was answered.
+    fn answered(&self, guess: &mut Guess, run: impl FnOnce(&mut dyn Env)) -> Vec<Answer> {
+        let mut env = Lenient { recorded: self.answers.iter(), given: Vec::new(), guess };
+        run(&mut env);
+        let given = env.given;
+        guess.learn(&self.answers);
+        given
     }
 }
 
@@ -122,7 +141,7 @@ impl Guess {
 }
 
 struct Lenient<'a> {
-    recorded: core::slice::Iter<'a, Answer>,
+    recorded: slice::Iter<'a, Answer>,
     given: Vec<Answer>,
     guess: &'a mut Guess,
 }

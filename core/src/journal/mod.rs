@@ -21,7 +21,7 @@
 //! that came out. A journal that is a ring ([`Recorded::ring`]) consists of segments, each of which begins with a snapshot of
 //! the edge, so that the oldest can go.
 
-mod code;
+pub(crate) mod code;
 mod digest;
 mod fault;
 mod frame;
@@ -34,6 +34,8 @@ mod read;
 mod record;
 mod replay;
 mod snapshot;
+#[cfg(test)]
+mod tests;
 
 pub use digest::Digest;
 pub use fault::JournalFault;

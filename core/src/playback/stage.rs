@@ -9,13 +9,13 @@ use core::time::Duration;
 use super::{Item, Place, State};
 use crate::account::LeaseState;
 use crate::config::{Account, Config, Endpoint, Playback, Provider, Strategy, User};
-use crate::edge::Edge;
 use crate::input::{
     AccountId, AllocationId, Ask, Client, EndpointId, Env, Evidence, Failure, FeedId, Grant, Input, Note, Output,
     PlaybackId, ProviderId, RefuseReason, RequestId, SessionId, SourceId, TitleId, Token, UserId, ViewerEnd, ViewerId,
     Viewing, Want, Writer,
 };
 use crate::time::Time;
+use crate::twins::Twins;
 
 /// Something else each time.
 struct Outside(u64);
@@ -72,7 +72,7 @@ struct Connection {
 }
 
 pub(super) struct Stage {
-    pub edge: Edge,
+    pub edge: Twins,
     outside: Outside,
     pub now: u64,
     requests: u64,
@@ -135,7 +135,7 @@ impl Stage {
         let (users, providers) = (users.into_iter().collect(), providers.into_iter().collect());
         let config = Config { endpoints: endpoints.into(), users, providers, playback, ..Config::default() };
         Stage {
-            edge: Edge::new(config),
+            edge: Twins::new(config),
             outside: Outside(0),
             now: 0,
             requests: 0,

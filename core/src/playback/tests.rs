@@ -7,12 +7,12 @@ use core::time::Duration;
 
 use super::{Item, Place, State};
 use crate::config::{Config, Endpoint, Playback, Strategy, User};
-use crate::edge::Edge;
 use crate::input::{
     Client, EndpointId, Env, Evidence, FeedId, Input, Note, Output, PlaybackId, RefuseReason, RequestId, SessionId,
     UserId, ViewerEnd, ViewerId, Viewing,
 };
 use crate::time::Time;
+use crate::twins::Twins;
 
 struct Outside;
 
@@ -35,7 +35,7 @@ enum Answer {
 
 /// An edge with feeds that are always there, and what it said.
 struct Stage {
-    edge: Edge,
+    edge: Twins,
     now: u64,
     requests: u64,
     answers: Vec<(u64, RequestId, Answer)>,
@@ -50,7 +50,7 @@ impl Stage {
     fn new(users: impl IntoIterator<Item = User>, playback: Playback) -> Self {
         let endpoints = ["one", "two", "three"].map(|name| Endpoint { name: name.into(), ..Endpoint::default() });
         let users = users.into_iter().collect();
-        let edge = Edge::new(Config { endpoints: endpoints.into(), users, playback, ..Config::default() });
+        let edge = Twins::new(Config { endpoints: endpoints.into(), users, playback, ..Config::default() });
         Stage { edge, now: 0, requests: 0, answers: Vec::new(), ended: Vec::new(), notes: Vec::new() }
     }
 

@@ -9,12 +9,12 @@ use bytes::Bytes;
 
 use super::WAITING_LIMIT;
 use crate::config::{Config, Endpoint, Takeover};
-use crate::edge::Edge;
 use crate::input::{
     Arrivals, EndReason, EndpointId, Env, Evidence, FeedId, Input, Note, Output, RefuseReason, RequestId, SessionId,
     Writer,
 };
 use crate::time::Time;
+use crate::twins::Twins;
 
 /// A publisher's rhythm: audio each 20 ms, video each 33 ms, RTCP each second, while it lives.
 #[derive(Clone, Copy, Default)]
@@ -89,7 +89,7 @@ impl Fate {
 
 /// An edge, its peers, and a driver that answers at once.
 struct Stage {
-    edge: Edge,
+    edge: Twins,
     peers: Peers,
     fates: BTreeMap<RequestId, Fate>,
     ended: Vec<(SessionId, EndReason, u64)>,
@@ -102,7 +102,7 @@ struct Stage {
 impl Stage {
     fn new(endpoint: Endpoint) -> Self {
         Stage {
-            edge: Edge::new(Config { endpoints: vec![endpoint], ..Config::default() }),
+            edge: Twins::new(Config { endpoints: vec![endpoint], ..Config::default() }),
             peers: Peers::default(),
             fates: BTreeMap::new(),
             ended: Vec::new(),

@@ -10,11 +10,11 @@ use super::Phase;
 use super::stage::{Fate, Origin, Outside, STEP, ms};
 use crate::account::Strength;
 use crate::config::{Config, Live, Playback, Provider};
-use crate::edge::Edge;
 use crate::input::{
     AccountId, AllocationId, ChannelId, FeedId, Input, Loss, Note, Output, ProviderId, RequestId, SourceId, TitleId,
     ViewerEnd, ViewerId, Writer,
 };
+use crate::twins::Twins;
 
 struct Connection {
     title: u64,
@@ -26,7 +26,7 @@ struct Connection {
 }
 
 pub(super) struct House {
-    pub edge: Edge,
+    pub edge: Twins,
     outside: Outside,
     pub now: u64,
     /// What a provider does with whoever asks it for a title; `Good` where nothing is said.
@@ -52,7 +52,7 @@ impl House {
     pub fn new(providers: Vec<Provider>, playback: Playback) -> Self {
         let live = Live { progress_timeout: core::time::Duration::from_secs(24 * 3600), ..Live::default() };
         House {
-            edge: Edge::new(Config { providers, playback, live, ..Config::default() }),
+            edge: Twins::new(Config { providers, playback, live, ..Config::default() }),
             outside: Outside(1),
             now: 0,
             origins: BTreeMap::new(),

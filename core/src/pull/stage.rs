@@ -9,12 +9,12 @@ use bytes::Bytes;
 
 use super::Phase;
 use crate::config::{Channel, Config, Live};
-use crate::edge::Edge;
 use crate::input::{
     ChannelId, Env, Evidence, FeedId, Input, Loss, Note, Output, RefuseReason, RequestId, SessionId, SourceId,
     ViewerEnd, ViewerId, Writer,
 };
 use crate::time::Time;
+use crate::twins::Twins;
 
 /// What an origin does with whoever asks it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +64,7 @@ pub(super) enum Fate {
 }
 
 pub(super) struct Stage {
-    pub edge: Edge,
+    pub edge: Twins,
     pub outside: Outside,
     pub now: u64,
     pub feed: FeedId,
@@ -94,7 +94,7 @@ impl Stage {
         let channel = Channel { sources: origins.len() as u32, ..settings };
         // Viewers here are there and read nothing.
         let live = Live { progress_timeout: Duration::from_secs(24 * 3600), ..Live::default() };
-        let edge = Edge::new(Config { channels: vec![channel], live, ..Config::default() });
+        let edge = Twins::new(Config { channels: vec![channel], live, ..Config::default() });
         let feed = edge.pull().feed_of(ChannelId(0)).unwrap();
         Stage {
             edge,

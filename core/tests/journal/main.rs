@@ -1,5 +1,9 @@
 //! A journal repeats its run, and says what is wrong with one that does not.
 
+mod hostile;
+mod kept;
+mod ring;
+
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
 use holdfast_core::input::{
@@ -29,12 +33,16 @@ fn config() -> Config {
     Config { endpoints: vec![endpoint], ..Config::default() }
 }
 
-/// Publishers that come, send, and go, and one viewer.
 fn run(edge: &mut Recorded) -> Vec<Output> {
+    rounds(edge, 40)
+}
+
+/// Publishers that come, send, and go, and viewers.
+fn rounds(edge: &mut Recorded, rounds: u64) -> Vec<Output> {
     let mut outputs = Vec::new();
     let mut env = Outside(0);
     let feed = edge.edge().feed_of(EndpointId(0), 0).expect("one endpoint");
-    for round in 0..40u64 {
+    for round in 0..rounds {
         let now = Time::from_micros(round * 333_333);
         let request = RequestId(round * 2);
         edge.handle(now, Input::Offer { request, endpoint: EndpointId(0) }, &mut env);
