@@ -9,7 +9,9 @@ use holdfast_io::users::Password;
 
 use crate::arenas;
 use crate::config::{self, Settings};
+use crate::dump::Dump;
 use crate::log::Log;
+use crate::replay::Replay;
 use crate::run;
 use crate::sim::Sim;
 
@@ -37,11 +39,16 @@ enum Command {
     Sample,
     /// Read a password from standard input and print what may stand in a configuration instead of it
     Password,
+    /// Save what happened lately from an edge that runs, for `holdfast replay`
+    Dump(Dump),
+    /// Say what happened in a journal that `holdfast dump` saved, and check that it repeats
+    Replay(Replay),
     /// Run simulated sessions with faults, each repeatable from its seed
     Sim(Sim),
 }
 
-/// Does what the command line says. Exit code 1: a refused configuration, or an edge that could not run; 2: a command line
+/// Does what the command line says. Exit code 1: a refused configuration, an edge that could not run, or what else did not come
+/// off; 2: a command line
 /// that is not understood.
 pub fn main() -> ExitCode {
     match Cli::parse().command {
@@ -52,6 +59,8 @@ pub fn main() -> ExitCode {
         Command::Check { file } => with(file.as_deref(), show),
         Command::Sample => print(&config::sample()),
         Command::Password => password(),
+        Command::Dump(dump) => dump.run(),
+        Command::Replay(replay) => replay.run(),
         Command::Sim(sim) => sim.run(),
     }
 }
@@ -121,7 +130,7 @@ mod tests {
     fn a_file_may_be_left_out() {
         let file = |arguments: &[&str]| match Cli::try_parse_from(arguments).expect("understood").command {
             Command::Run { file } | Command::Check { file } => file,
-            Command::Sample | Command::Password | Command::Sim(_) => None,
+            Command::Sample | Command::Password | Command::Dump(_) | Command::Replay(_) | Command::Sim(_) => None,
         };
         assert_eq!(file(&["holdfast", "run"]), None);
         assert_eq!(file(&["holdfast", "run", "a.toml"]), Some(PathBuf::from("a.toml")));

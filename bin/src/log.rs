@@ -8,7 +8,7 @@ mod writer;
 
 use std::io::{IsTerminal, stderr};
 
-use holdfast_core::input::Note;
+use holdfast_core::input::{FeedId, Note};
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
 use tracing_subscriber::filter::Targets;
@@ -69,6 +69,16 @@ pub fn note(settings: &Settings, note: &Note) {
             trace!(endpoint, slot, channel, source, session, reason, viewer, user, playback, "{sentence}")
         }
     }
+}
+
+/// A note as [`note`] says it, without its level.
+pub(crate) fn sentence(settings: &Settings, note: &Note) -> String {
+    tell(note, settings).sentence
+}
+
+/// What a feed belongs to, in the words of a note.
+pub(crate) fn place(feed: FeedId, settings: &Settings) -> String {
+    note::place(feed, &settings.core).to_string()
 }
 
 /// Where colours go to a terminal only.

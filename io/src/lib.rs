@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`server`] | what does a connection do next, and what becomes of a session's bytes? |
 //! | [`routes`] | which request means what? |
+//! | `signer` | what do addresses prove? |
 //! | [`media`] | what crosses between the loop and the media threads? |
 //! | [`origin`] | where does a channel come from? |
 //! | [`sdp`] | is this offer, answer or fragment right, and what is in it? |
@@ -31,6 +32,7 @@ pub mod providers;
 pub mod routes;
 pub mod sdp;
 pub mod server;
+mod signer;
 pub mod ts;
 pub mod users;
 

@@ -4,6 +4,7 @@ mod addresses;
 mod channels;
 mod libraries;
 mod providers;
+mod recorder;
 mod tls;
 mod users;
 
@@ -36,6 +37,7 @@ pub(super) fn settings(reader: &mut Reader<'_>) {
     users::settings(reader);
     providers::settings(reader);
     libraries::settings(reader);
+    recorder::settings(reader);
     feeds(reader);
     hls(reader);
 }
@@ -46,6 +48,7 @@ pub(super) fn files(reader: &mut Reader<'_>) {
     channels::files(reader);
     channels::slates(reader);
     providers::files(reader);
+    recorder::files(reader);
 }
 
 fn readable(path: &Path) -> io::Result<()> {

@@ -13,8 +13,8 @@ use holdfast_io::users::Status;
 
 use super::value::{
     Address, Count, Credential, Directory, File, Flag, Group, GuideAt, IceUrl, Kind, List, Listener, Moment, Name,
-    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, Source, Span, SpanOr,
-    Text, UserName, Value, Words, Wrong,
+    Network, Passphrase, Password, PortRange, Priority, ProviderAt, Rate, Retries, Secret, Size, SizeOr, Source, Span,
+    SpanOr, Text, UserName, Value, Words, Wrong,
 };
 use super::{Account, Audio, Format, IceServer, Level, Login, Provider, Settings};
 
@@ -119,6 +119,11 @@ pub(super) static SECTIONS: &[Section] = &[
     ),
     Section::table("api", "Reading /api/status and /metrics, and ending sessions by hand."),
     Section::table("log", "The log, on standard error."),
+    Section::table(
+        "recorder",
+        "What is kept of what happened lately, for `holdfast dump` and `holdfast replay`: every decision with what led to it. No media,\n\
+         no password, no token; but names of users and addresses of players.",
+    ),
     Section {
         path: "endpoint[]",
         doc: "Where publishers come in: /whip/NAME, watched at /live/NAME.ts. As many as wanted; the first one written here\n\
@@ -380,6 +385,11 @@ keys! {
         ]);
     "log.format", "\"text\" for people, \"json\" for programs.",
         |s, _| &mut s.log.format, Words(&[("text", Format::Text), ("json", Format::Json)]);
+
+    "recorder.size", "How much is kept, in memory, and once more in `file`; a busy hour takes some 250 MiB. \"off\": nothing.",
+        |s, _| &mut s.recorder.size, SizeOr("off", Size(1 << 20, 512 << 20));
+    "recorder.file", "A file that holds the same and outlives the process; the half before it is in the same name with `.1` behind it. Empty: none.",
+        |s, _| &mut s.recorder.file, File;
 
     "endpoint[].name", "Part of its URLs: 1 to 64 of A–Z a–z 0–9 - _ . , unique.",
         |s, n| &mut s.core.endpoints[n].name, Name;

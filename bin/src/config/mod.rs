@@ -40,6 +40,7 @@ pub use holdfast_io::server::Limits;
 pub use text::{effective, sample};
 
 use reader::Reader;
+pub(crate) use value::parse_span;
 
 /// A file larger than this is not a configuration.
 const LARGEST_FILE: usize = 1 << 20;
@@ -81,6 +82,8 @@ pub struct Settings {
     pub api: Api,
     /// What is logged and how.
     pub log: Log,
+    /// What is kept of what happened, to be replayed.
+    pub recorder: Recorder,
 }
 
 /// Listeners and limits of HTTP.
@@ -300,6 +303,21 @@ pub struct Log {
     pub format: Format,
 }
 
+/// What is kept of what happened, to be replayed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorder {
+    /// Bytes that are kept in memory; `None` = nothing is recorded.
+    pub size: Option<usize>,
+    /// A file that holds the same; empty = none.
+    pub file: PathBuf,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Recorder { size: Some(64 << 20), file: PathBuf::new() }
+    }
+}
+
 /// How important a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Level {
@@ -360,6 +378,7 @@ impl Default for Settings {
             media: Media::default(),
             api: Api::default(),
             log: Log::default(),
+            recorder: Recorder::default(),
         }
     }
 }

@@ -14,7 +14,8 @@ use super::fault::printable;
 pub(super) use access::{Moment, Network, Passphrase, UserName};
 pub(super) use place::{Address, Directory, File, IceUrl, Listener, PortRange, Source};
 pub(super) use provider::{Credential, Group, GuideAt, ProviderAt};
-pub(super) use quantity::{Count, Priority, Rate, Retries, Size, Span, SpanOr, show_span};
+pub(crate) use quantity::parse_span;
+pub(super) use quantity::{Count, Priority, Rate, Retries, Size, SizeOr, Span, SpanOr, show_span};
 
 /// A value as it was written.
 #[derive(Clone, Copy)]

@@ -4,6 +4,8 @@ mod channel;
 mod playback;
 mod provider;
 
+use std::fmt;
+
 use holdfast_core::config::Config;
 use holdfast_core::input::{
     ChannelId, EndReason, EndpointId, FeedId, Loss, Note, PlaybackId, RefuseReason, SessionId, Switch, ViewerEnd,
@@ -48,15 +50,10 @@ impl<'n> Told<'n> {
 
     /// What happened to the viewers of a feed.
     fn at(place: Place<'n>, level: Level, what: &str) -> Self {
+        let told = Told::new(level, format!("{place}: {what}"));
         match place {
-            Place::Slot(endpoint, slot) => {
-                let sentence = format!("endpoint \"{endpoint}\" slot {slot}: {what}");
-                Told { endpoint: Some(endpoint), slot: Some(slot), ..Told::new(level, sentence) }
-            }
-            Place::Channel(channel) => {
-                let sentence = format!("channel \"{channel}\": {what}");
-                Told { channel: Some(channel), ..Told::new(level, sentence) }
-            }
+            Place::Slot(endpoint, slot) => Told { endpoint: Some(endpoint), slot: Some(slot), ..told },
+            Place::Channel(channel) => Told { channel: Some(channel), ..told },
         }
     }
 }
@@ -190,14 +187,23 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
 
 /// What a feed belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place<'c> {
+pub(super) enum Place<'c> {
     /// A slot of an endpoint, from 1.
     Slot(&'c str, u32),
     Channel(&'c str),
 }
 
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Slot(endpoint, slot) => write!(f, "endpoint \"{endpoint}\" slot {slot}"),
+            Place::Channel(channel) => write!(f, "channel \"{channel}\""),
+        }
+    }
+}
+
 /// Feeds are numbered through in the order of the configuration: those of all slots, then those of the channels.
-fn place(feed: FeedId, config: &Config) -> Place<'_> {
+pub(super) fn place(feed: FeedId, config: &Config) -> Place<'_> {
     let mut left = feed.index() as u32;
     for endpoint in &config.endpoints {
         if left < endpoint.slots {

@@ -5,12 +5,17 @@
 
 mod descriptors;
 mod episodes;
+mod panic;
 pub(crate) mod parts;
+mod recorder;
 mod welcome;
 
+use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -20,12 +25,13 @@ use holdfast_io::gst::{GstError, Sessions};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::net::tls::{self, TlsError, Trust};
 use holdfast_io::net::{Clock, Door, Driver, Kernel, Media, Parts, Report};
-use holdfast_io::server::Server;
+use holdfast_io::server::{Piece, Server};
 use sd_notify::NotifyState;
 use tracing::{Level, error, info, warn};
 
 use crate::config::Settings;
 use crate::log;
+use recorder::{Recorder, Unrecordable};
 
 /// Why the edge could not start, or go on.
 #[derive(Debug)]
@@ -38,6 +44,8 @@ pub enum Stopped {
     Media(GstError),
     /// An address cannot be listened on.
     Listen(SocketAddr, io::Error),
+    /// The file of the recorder cannot be had.
+    Recorder(PathBuf, Unrecordable),
     /// The kernel refused what nothing goes without.
     Kernel(io::Error),
 }
@@ -59,6 +67,16 @@ impl fmt::Display for Stopped {
             Stopped::Listen(address, error) => {
                 write!(f, "cannot listen on {address}: {error}; see `listen` in [http]")
             }
+            Stopped::Recorder(path, Unrecordable::Taken) => write!(
+                f,
+                "[recorder] file: another Holdfast records into {}; give each a `file` of its own",
+                path.display()
+            ),
+            Stopped::Recorder(path, Unrecordable::Failed(error)) => write!(
+                f,
+                "[recorder] file: {} cannot be recorded into: {error}; name a file that this user may write, or none",
+                path.display()
+            ),
             Stopped::Kernel(error) => write!(f, "the system refuses an event loop: {error}"),
         }
     }
@@ -78,6 +96,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let secured = secured.map_err(Stopped::Tls)?;
 
     let files = descriptors::raise();
+    let recorder = record(settings)?;
     let (clock, started) = (Clock::start(), SystemTime::now());
     let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
     kernel.set_default_patience(settings.http.limits.write_timeout);
@@ -123,11 +142,33 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         server,
         trust,
         media: WebRtc(sessions),
-        report: reporter(settings, keeper),
+        report: reporter(settings, keeper, recorder.clone()),
     });
     driver.keep_within(shares.connections);
     ready(settings, &listening);
-    driver.run().map(drop).map_err(Stopped::Kernel)
+    let ended = panic::dumped(&mut driver, |driver| driver.run(), |driver| driver.server().recorded().journal());
+    for piece in driver.server().unrecorded() {
+        tell(&recorder, piece);
+    }
+    ended.map(drop).map_err(Stopped::Kernel)
+}
+
+/// The recorder of this process, which the loop and its end both write to.
+type Shared = Rc<RefCell<Option<Recorder>>>;
+
+fn record(settings: &Settings) -> Result<Shared, Stopped> {
+    let (size, path) = (settings.recorder.size, &settings.recorder.file);
+    let recorder = match size.filter(|_| !path.as_os_str().is_empty()) {
+        Some(size) => Some(Recorder::start(path, size as u64).map_err(|why| Stopped::Recorder(path.clone(), why))?),
+        None => None,
+    };
+    Ok(Rc::new(RefCell::new(recorder)))
+}
+
+fn tell(recorder: &Shared, piece: Piece) {
+    if let Some(recorder) = recorder.borrow_mut().as_mut() {
+        recorder.record(piece);
+    }
 }
 
 /// WebRTC sessions as the driver's media side.
@@ -159,7 +200,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-fn reporter(settings: &Settings, keeper: Option<Keeper>) -> Box<dyn FnMut(Report)> {
+fn reporter(settings: &Settings, keeper: Option<Keeper>, recorder: Shared) -> Box<dyn FnMut(Report)> {
     let settings = settings.clone();
     Box::new(move |report| match report {
         Report::Note(note) => {
@@ -173,6 +214,7 @@ fn reporter(settings: &Settings, keeper: Option<Keeper>) -> Box<dyn FnMut(Report
                 keeper.keep(belongings);
             }
         }
+        Report::Record(piece) => tell(&recorder, piece),
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \
              ulimit -n) or lower `connections` in [http.limits]"

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use holdfast_core::config::{Account, Channel, Config, Provider, User};
+use holdfast_core::journal::Head;
 use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::OriginSettings;
 use holdfast_io::providers::{Credentials, ProviderSettings};
-use holdfast_io::server::{self, Clip};
+use holdfast_io::server::{self, Clip, Recording};
 use holdfast_io::users::Login;
 use url::Url;
 
@@ -174,7 +175,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         ovt: OriginSettings { generation: settings.ovt.generation, notify: settings.ovt.notify },
         packet_silence: settings.ovt.packet_silence,
         instance: u128::from_le_bytes(entropy()),
-        journal: false,
+        recording: recording(settings, started),
         users: logins(settings),
         providers: providers(settings),
         belongings: Vec::new(),
@@ -183,6 +184,19 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         wrong_login: settings.http.wrong_login,
         secure: settings.http.tls.is_some(),
     }
+}
+
+fn recording(settings: &Settings, started: SystemTime) -> Recording {
+    let Some(size) = settings.recorder.size else { return Recording::Off };
+    let head = Head {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        // Of whoever builds it from a repository and says so.
+        commit: option_env!("HOLDFAST_COMMIT").unwrap_or_default().to_owned(),
+        seed: None,
+        started: started.duration_since(UNIX_EPOCH).ok().and_then(|since| u64::try_from(since.as_micros()).ok()),
+        config: Config::default(),
+    };
+    Recording::Ring { size, head: Box::new(head), spool: !settings.recorder.file.as_os_str().is_empty() }
 }
 
 /// What files are opened for. `session` is how many one session opens.

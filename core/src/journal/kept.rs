@@ -1,10 +1,12 @@
 //! How much of a run is kept, and what makes room?
 
-use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use bytes::Bytes;
+
+use super::{Fresh, Mark};
 use crate::time::Time;
 
 /// The shortest time between two snapshots that were not forced by the size of the ring.
@@ -23,6 +25,8 @@ pub struct Kept {
     segments: VecDeque<Segment>,
     /// Of all segments.
     bytes: usize,
+    /// How many segments have gone.
+    gone: u64,
     due: Due,
 }
 
@@ -45,7 +49,7 @@ pub enum Limit {
 
 #[derive(Debug, Default)]
 struct Segment {
-    frames: Vec<Box<[u8]>>,
+    frames: Vec<Bytes>,
     begun: Time,
     /// How long its snapshot is.
     snapshot: usize,
@@ -55,7 +59,7 @@ struct Segment {
 impl Kept {
     pub fn new(limit: Limit) -> Self {
         let due = Due { least: usize::MAX, most: usize::MAX, minute: Time::NEVER };
-        let mut kept = Kept { limit, segments: VecDeque::from([Segment::default()]), bytes: 0, due };
+        let mut kept = Kept { limit, segments: VecDeque::from([Segment::default()]), bytes: 0, gone: 0, due };
         kept.look();
         kept
     }
@@ -76,7 +80,7 @@ impl Kept {
         self.bytes += frame.len();
         if let Some(segment) = self.segments.back_mut() {
             segment.bytes += frame.len();
-            segment.frames.push(frame.into());
+            segment.frames.push(Bytes::copy_from_slice(frame));
         }
         self.make_room();
         self.look();
@@ -86,6 +90,7 @@ impl Kept {
         let (Limit::Bytes(size), Some(last)) = (self.limit, self.segments.back()) else { return };
         let size = size.max(8 * last.snapshot);
         while self.bytes > size && self.segments.len() > 1 {
+            self.gone += 1;
             self.bytes -= self.segments.pop_front().map_or(0, |oldest| oldest.bytes);
         }
     }
@@ -99,7 +104,23 @@ impl Kept {
     }
 
     /// All frames, in order.
-    pub fn frames(&self) -> impl Iterator<Item = &[u8]> {
-        self.segments.iter().flat_map(|segment| &segment.frames).map(|frame| &**frame)
+    pub fn frames(&self) -> impl Iterator<Item = &Bytes> {
+        self.segments.iter().flat_map(|segment| &segment.frames)
+    }
+
+    /// The frames behind `mark`, and where they end.
+    pub fn since(&self, mut mark: Mark, head: &Bytes, sink: &mut impl FnMut(Fresh)) -> Mark {
+        let had = mark.segment;
+        for (number, segment) in (self.gone..).zip(&self.segments).skip_while(|(number, _)| *number < had) {
+            if number > mark.segment || !mark.begun {
+                // Of a segment that has gone nobody knows whether all was asked for.
+                let gap = mark.begun && mark.segment < self.gone;
+                sink(Fresh::Segment { head: head.clone(), gap });
+                mark = Mark { segment: number, frames: 0, begun: true };
+            }
+            segment.frames.iter().skip(mark.frames).for_each(|frame| sink(Fresh::Frame(frame.clone())));
+            mark.frames = segment.frames.len();
+        }
+        mark
     }
 }

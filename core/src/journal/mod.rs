@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `record` | what was the run? |
 //! | `kept` | how much of a run is kept, and what makes room? |
+//! | `fresh` | what of it is new to whoever has the rest? |
 //! | `replay` | does it repeat? |
 //! | `log` | which calls were there, and what without some of them? |
 //! | `head` | of which program and which run is it? |
@@ -24,6 +25,7 @@ pub(crate) mod code;
 mod digest;
 mod fault;
 mod frame;
+mod fresh;
 mod head;
 mod kept;
 mod log;
@@ -37,6 +39,7 @@ mod tests;
 
 pub use digest::Digest;
 pub use fault::JournalFault;
+pub use fresh::{Fresh, Mark};
 pub use head::Head;
 pub use log::{Call, Log};
 pub use record::Recorded;

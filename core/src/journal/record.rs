@@ -2,11 +2,14 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::iter;
+
+use bytes::Bytes;
 
 use super::code::{Coder, append};
 use super::frame::{self, Kind};
 use super::kept::{Kept, Limit};
-use super::{Answer, Digest, Head, MAGIC, snapshot};
+use super::{Answer, Digest, Fresh, Head, MAGIC, Mark, snapshot};
 use crate::config::Config;
 use crate::edge::Edge;
 use crate::input::{Env, Evidence, Input, Output, SessionId};
@@ -26,7 +29,7 @@ pub struct Recorded {
 #[derive(Debug)]
 struct Journal {
     /// Magic and head.
-    head: Vec<u8>,
+    head: Bytes,
     kept: Kept,
     /// The frame that is being written.
     open: Open,
@@ -61,7 +64,7 @@ impl Recorded {
 
     fn new(head: Head, limit: Limit) -> Self {
         let journal = Journal {
-            head: begin(&head),
+            head: begin(&head).into(),
             kept: Kept::new(limit),
             open: Open::new(Time::ZERO),
             digest: first_digest(&head.config),
@@ -114,13 +117,24 @@ impl Recorded {
 
     /// Hands the journal to `sink` piece by piece, so that no second one is made of it. Whether one is kept.
     pub fn write_journal(&self, mut sink: impl FnMut(&[u8])) -> bool {
-        let Some(journal) = &self.journal else { return false };
-        sink(&journal.head);
-        journal.kept.frames().for_each(&mut sink);
-        let mut last = journal.open.bytes.clone();
-        close(&mut last, journal.digest);
-        sink(&last);
-        true
+        let pieces = self.pieces();
+        pieces.iter().flatten().for_each(|piece| sink(piece));
+        pieces.is_some()
+    }
+
+    /// The journal in pieces that share its memory, closed by its digest; `None` where none is kept.
+    pub fn pieces(&self) -> Option<Vec<Bytes>> {
+        let journal = self.journal.as_ref()?;
+        let frames = journal.kept.frames().cloned();
+        Some(iter::once(journal.head.clone()).chain(frames).chain([journal.last()]).collect())
+    }
+
+    /// Hands what came since `mark` to `sink`, and returns the mark for the next time. Whoever asks each second or so has all of it.
+    pub fn since(&self, mark: Mark, mut sink: impl FnMut(Fresh)) -> Mark {
+        let Some(journal) = &self.journal else { return mark };
+        let mark = journal.kept.since(mark, &journal.head, &mut sink);
+        sink(Fresh::Open(journal.last()));
+        mark
     }
 
     /// How many calls there were since the journal was begun, whether or not it still holds them.
@@ -130,6 +144,13 @@ impl Recorded {
 }
 
 impl Journal {
+    /// The frame that is being written, as it is so far.
+    fn last(&self) -> Bytes {
+        let mut bytes = self.open.bytes.clone();
+        close(&mut bytes, self.digest);
+        bytes.into()
+    }
+
     /// Ends the frame where it is full, and the segment where a snapshot is due.
     fn make_room(&mut self, now: Time, edge: &Edge) {
         // What was not polled yet was said by calls before the snapshot, and is in nobody's way for long.

@@ -9,7 +9,7 @@ use holdfast_core::config::{Config, Endpoint};
 use holdfast_core::input::{
     Arrivals, EndReason, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId, Writer,
 };
-use holdfast_core::journal::{JournalFault, Log, MAGIC, Recorded, VERSION, replay};
+use holdfast_core::journal::{Fresh, JournalFault, Log, MAGIC, Mark, Recorded, VERSION, replay};
 use holdfast_core::time::Time;
 
 /// Whatever is asked, the answer differs from the one before.
@@ -182,4 +182,58 @@ fn a_journal_taken_apart_is_the_same_when_put_together_and_plays_with_calls_left
         call.answers = given;
     }
     assert!(replay(&less.write(), |_| {}).is_ok());
+}
+
+/// As somebody gets it who asks now and then; each segment is the beginning of a journal.
+#[test]
+fn what_is_new_makes_the_journal_also_for_whoever_comes_too_late_for_some() {
+    for gaps in [false, true] {
+        let mut edge = Recorded::ring(config(), 3_000);
+        let (mut mark, mut journals, mut gap_seen) = (Mark::default(), Vec::new(), false);
+        for round in 0..400 {
+            for output in run(&mut edge) {
+                // Nobody stays: what is kept of an edge without viewers is small.
+                if let Output::Joined { viewer, .. } = output {
+                    edge.handle(Time::ZERO, Input::Leave { viewer }, &mut Outside(0));
+                }
+            }
+            while edge.poll().is_some() {}
+            let mut lost = false;
+            edge.since(mark, |fresh| lost |= matches!(fresh, Fresh::Segment { gap: true, .. }));
+            if gaps && round > 0 && !gap_seen && !lost {
+                continue;
+            }
+            if journals.len() > 6 {
+                break;
+            }
+            mark = edge.since(mark, |fresh| {
+                let (whole, open): &mut (Vec<u8>, Vec<u8>) = match &fresh {
+                    Fresh::Segment { head, gap } => {
+                        gap_seen |= gap;
+                        journals.push((head.to_vec(), Vec::new()));
+                        return;
+                    }
+                    _ => journals.last_mut().expect("a segment comes first"),
+                };
+                match fresh {
+                    Fresh::Frame(bytes) => {
+                        open.clear();
+                        whole.extend_from_slice(&bytes);
+                    }
+                    Fresh::Open(bytes) => {
+                        assert!(bytes.len() >= open.len());
+                        *open = bytes.to_vec();
+                    }
+                    Fresh::Segment { .. } => {}
+                }
+            });
+            let (whole, open) = journals.last().expect("a segment");
+            let last = [whole.as_slice(), open].concat();
+            let mut calls = 0;
+            assert_eq!(replay(&last, |step| calls = step.call), Ok(edge.digest().unwrap()));
+            assert_eq!(calls, edge.calls());
+        }
+        assert!(journals.len() > 3, "{} segments", journals.len());
+        assert_eq!(gap_seen, gaps);
+    }
 }

@@ -1,6 +1,6 @@
 //! Playlists of our own feeds (RFC 8216), in words.
 //!
-//! Addresses in them are relative and carry the viewer's token: a viewer is told by it on whatever connection it asks.
+//! Addresses in them are relative and carry the viewer's signed token: a viewer is told by it on whatever connection it asks.
 //!
 //! | file | question it answers |
 //! |---|---|
@@ -16,28 +16,9 @@ mod variables;
 use std::fmt::{self, Write};
 
 use holdfast_core::feed::{Playlist, Segment};
-use holdfast_core::input::Token;
 
 /// What a stream is said to take at most before anything of it was measured, in bits per second.
 const BANDWIDTH: u64 = 4_000_000;
-
-/// A token as it is written in addresses: 32 hexadecimal digits.
-pub struct Hex(pub Token);
-
-impl fmt::Display for Hex {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", u128::from_be_bytes(self.0.0))
-    }
-}
-
-impl Hex {
-    /// Reads a token; `None` if it cannot be one of ours.
-    pub fn parse(text: &str) -> Option<Token> {
-        let digits = text.len() == 32 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        let number = u128::from_str_radix(text, 16).ok().filter(|_| digits)?;
-        Some(Token(number.to_be_bytes()))
-    }
-}
 
 /// What of a feed's HLS is asked for, by the last part of its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +60,8 @@ impl fmt::Display for File {
 /// sends may change while it is watched.
 ///
 /// `base` leads from the address that it was asked for at to where the feed is; it is empty or ends with a `/`.
-pub fn multivariant(base: &str, token: Token, bandwidth: u64) -> String {
-    let (media, token) = (File::Media, Hex(token));
+pub fn multivariant(base: &str, token: &str, bandwidth: u64) -> String {
+    let media = File::Media;
     format!("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-STREAM-INF:BANDWIDTH={bandwidth}\n{base}{media}?v={token}\n")
 }
 
@@ -94,7 +75,7 @@ pub fn only(address: &str) -> String {
 ///
 /// It has no `EXT-X-ENDLIST`: a stream that pauses may go on, and a player that saw the end of a list never asks again. One
 /// that is over is answered with an error instead.
-pub fn media(token: Token, playlist: Playlist<impl Iterator<Item = Segment>>, first: u64) -> String {
+pub fn media(token: &str, playlist: Playlist<impl Iterator<Item = Segment>>, first: u64) -> String {
     let Playlist { target, discontinuities, segments } = playlist;
     let mut segments = segments.peekable();
     let sequence = segments.peek().map_or(0, |segment| segment.sequence);
@@ -110,7 +91,7 @@ pub fn media(token: Token, playlist: Playlist<impl Iterator<Item = Segment>>, fi
         let (seconds, micros) = (segment.duration.as_secs(), segment.duration.subsec_micros());
         let file = File::Segment(first + segment.sequence);
         // Writing into a `String` does not fail.
-        let _ = writeln!(text, "#EXTINF:{seconds}.{micros:06},\n{file}?v={}", Hex(token));
+        let _ = writeln!(text, "#EXTINF:{seconds}.{micros:06},\n{file}?v={token}");
     }
     text
 }
@@ -130,21 +111,11 @@ mod tests {
 
     use super::*;
 
-    const TOKEN: Token = Token([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+    const TOKEN: &str = "signed";
 
     fn segment(sequence: u64, ms: u64, discontinuity: bool) -> Segment {
         let at = sequence * 1000;
         Segment { sequence, at, end: at + 1000, duration: Duration::from_millis(ms), discontinuity }
-    }
-
-    #[test]
-    fn a_token_is_read_as_it_is_written_and_in_no_other_way() {
-        let text = Hex(TOKEN).to_string();
-        assert_eq!(text, "000102030405060708090a0b0c0d0eff");
-        assert_eq!(Hex::parse(&text), Some(TOKEN));
-        for wrong in ["", "0", &text[1..], &text.to_uppercase(), &text.replace('0', "+"), &format!("{text}0")] {
-            assert_eq!(Hex::parse(wrong), None, "{wrong}");
-        }
     }
 
     #[test]
@@ -163,14 +134,11 @@ mod tests {
     fn a_media_playlist_says_what_rfc_8216_asks_for() {
         let segments = [segment(7, 2000, false), segment(8, 1966, true), segment(9, 4499, false)];
         let playlist = Playlist { target: 4, discontinuities: 2, segments: segments.into_iter() };
-        let token = Hex(TOKEN);
         assert_eq!(
             media(TOKEN, playlist, 100),
-            format!(
-                "#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:107\n\
-                 #EXT-X-DISCONTINUITY-SEQUENCE:2\n#EXTINF:2.000000,\nsegment-107.ts?v={token}\n#EXT-X-DISCONTINUITY\n\
-                 #EXTINF:1.966000,\nsegment-108.ts?v={token}\n#EXTINF:4.499000,\nsegment-109.ts?v={token}\n"
-            )
+            ("#EXTM3U\n#EXT-X-VERSION:3\n#EXT-X-TARGETDURATION:4\n#EXT-X-MEDIA-SEQUENCE:107\n\
+                 #EXT-X-DISCONTINUITY-SEQUENCE:2\n#EXTINF:2.000000,\nsegment-107.ts?v=signed\n#EXT-X-DISCONTINUITY\n\
+                 #EXTINF:1.966000,\nsegment-108.ts?v=signed\n#EXTINF:4.499000,\nsegment-109.ts?v=signed\n")
         );
     }
 
@@ -180,6 +148,6 @@ mod tests {
         assert_eq!(bandwidth(segments.into_iter()), 8000);
         assert_eq!(bandwidth([].into_iter()), BANDWIDTH);
         let index = multivariant("", TOKEN, 8000);
-        assert!(index.ends_with("BANDWIDTH=8000\nmedia.m3u8?v=000102030405060708090a0b0c0d0eff\n"), "{index}");
+        assert!(index.ends_with("BANDWIDTH=8000\nmedia.m3u8?v=signed\n"), "{index}");
     }
 }

@@ -118,6 +118,7 @@ names! {
     ALLOW = "Allow";
     AUTHORIZATION = "Authorization";
     CACHE_CONTROL = "Cache-Control";
+    CONTENT_DISPOSITION = "Content-Disposition";
     CONTENT_RANGE = "Content-Range";
     CONTENT_SECURITY_POLICY = "Content-Security-Policy";
     CONTENT_TYPE = "Content-Type";

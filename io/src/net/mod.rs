@@ -11,10 +11,12 @@
 //! | `sys` | what is asked of the kernel? |
 //! | `kernel` | how does mio answer that? |
 //! | `files` | what is in this file? |
+//! | `fetch` | what does an address answer? (for command lines) |
 //! | `resolver` | which addresses has a name? |
 //! | `tls` | is this certificate with this key good? whom do we trust? |
 
 mod driver;
+mod fetch;
 mod files;
 mod kernel;
 mod resolver;
@@ -24,6 +26,7 @@ mod sys;
 pub mod tls;
 
 pub use driver::{Door, Driver, Ended, Media, Parts, Report};
+pub use fetch::{FetchError, Part, fetch};
 pub use kernel::{Clock, Kernel};
 pub use serve::{Peer, Serve};
 pub use sys::{Event, Lookup, SocketId, SocketKind, Sys};

@@ -15,14 +15,14 @@ use holdfast_core::input::{FeedId, Input, RefuseReason, TitleId, Token, ViewerId
 use holdfast_core::playback::Item;
 
 use super::{live, login, not_allowed};
-use crate::hls::{self, File, Hex};
+use crate::hls::{self, File};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::server::{At, Call, Fetch, Joining, Owner, Polled, Server};
 
 /// Answers a request for a file of a feed.
 pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str, Option<&str>), file: File) {
-    let token = request.query_value("v").and_then(|token| Hex::parse(&token));
+    let token = request.query_value("v").and_then(|token| call.server.signer().verify(&token));
     if let (Some(title), None) = (title(name), slot) {
         return serve_title(call, request, title, token, file);
     }
@@ -169,14 +169,17 @@ fn index(server: &Server, polled: Polled, token: Token, at: At) -> Response {
         At::User => format!("../../{path}/"),
         At::Root => format!("../../live/{path}/"),
     };
-    playlist(Body::Full(hls::multivariant(&base, token, bandwidth).into()))
+    playlist(Body::Full(hls::multivariant(&base, &server.signer().sign(token), bandwidth).into()))
 }
 
 /// A viewer's playlist as it is now. Numbers are counted from when the server started, in seconds: after a restart they go on
 /// further up, for whoever comes back.
 pub(crate) fn current(server: &Server, viewer: ViewerId) -> Response {
     match server.edge().feeds().playlist(viewer) {
-        Some((token, list)) => playlist(Body::Full(hls::media(token, list, server.settings().epoch).into())),
+        Some((token, list)) => {
+            let token = server.signer().sign(token);
+            playlist(Body::Full(hls::media(&token, list, server.settings().epoch).into()))
+        }
         None => not_watching(),
     }
 }

@@ -11,10 +11,12 @@
 //! | `/movie/…`, `/series/…`, `/timeshift/…`, `/hls/{sealed}` | [`title`] |
 //! | `/api/endpoints` | [`status`]: what pages need to know, for everybody |
 //! | `/api/status`, `/api/sessions/{id}`, `/healthz` | [`status`] |
+//! | `/api/v1/journal` | `journal`: what happened lately, for operators |
 //! | `/metrics` | [`metrics`] |
 //! | `/`, `/publish/{endpoint}` and what they load | [`page`] |
 
 pub(crate) mod hls;
+mod journal;
 pub(crate) mod live;
 pub(crate) mod local;
 mod login;
@@ -84,6 +86,7 @@ pub(crate) fn request(call: &mut Call<'_>, request: Request) {
         }
         ["api", "status"] => status::guarded(call, &request, status::status),
         ["api", "endpoints"] => read_only(call, &request, |call| status::endpoints(call.server)),
+        ["api", "v1", "journal"] => journal::download(call, &request),
         ["api", "playbacks", id] => status::playback(call, &request, id),
         ["api", "sessions", id] => status::session(call, &request, id),
         ["publish", name] if call.server.edge().endpoint(name).is_none() => {

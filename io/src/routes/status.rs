@@ -70,12 +70,18 @@ pub(super) fn playback(call: &mut Call<'_>, request: &Request, id: &str) {
     call.answer(Response::new(Status::NO_CONTENT));
 }
 
-/// Whether this may end what others do; answers the request if not. Without API tokens only this machine may.
+/// Whether this may end what others do; answers the request if not.
 fn may_end(call: &mut Call<'_>, request: &Request) -> bool {
     if request.method != Method::Delete {
         call.answer(not_allowed("DELETE"));
         return false;
     }
+    may_operate(call, request, "sessions and playbacks are ended")
+}
+
+/// Whether whoever asks operates this server; answers the request if not. Without API tokens only this machine does. `what` is
+/// for no others.
+pub(super) fn may_operate(call: &mut Call<'_>, request: &Request, what: &str) -> bool {
     let open = call.server.settings().api_tokens.is_empty();
     // Behind a proxy on this machine everybody seems to be on it.
     let proxied =
@@ -89,9 +95,8 @@ fn may_end(call: &mut Call<'_>, request: &Request) -> bool {
         return true;
     }
     if open {
-        let detail =
-            "without an API token in the configuration, sessions and playbacks are ended from this machine only";
-        call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", detail));
+        let detail = format!("without an API token in the configuration, {what} from this machine only");
+        call.answer(Response::problem(Status::FORBIDDEN, "forbidden", "Forbidden", &detail));
     } else {
         call.answer(unauthorized());
     }

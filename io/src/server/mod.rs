@@ -14,6 +14,7 @@ mod link;
 mod polls;
 mod publishers;
 mod rate;
+mod recording;
 mod refusals;
 mod relays;
 mod settings;
@@ -40,6 +41,7 @@ use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::{Belonging, Providers};
 use crate::routes;
+use crate::signer::Signer;
 use crate::users::Users;
 pub(crate) use call::Call;
 pub(crate) use catalogs::Inquired;
@@ -49,8 +51,10 @@ pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
 pub(crate) use polls::{At, Fetch, Joining, Owner, Polled};
 pub use publishers::{Publisher, Publishers};
+pub(crate) use recording::NoJournal;
+pub use recording::Piece;
 pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
-pub use settings::{IceServer, Limits, Settings, Slates, WrongLogin};
+pub use settings::{IceServer, Limits, Recording, Settings, Slates, WrongLogin};
 pub(crate) use shelves::Looked;
 pub use sources::{Clip, Sources};
 
@@ -86,6 +90,8 @@ pub enum Action {
     Keep(Vec<Belonging>),
     /// For people.
     Note(Note),
+    /// To be kept beyond the end of the process.
+    Record(Piece),
 }
 
 /// How a [`Server::transmit`] ended.
@@ -125,6 +131,8 @@ pub struct Server {
     providers: Providers,
     /// What addresses in providers' playlists are sealed with; it ends with the process.
     seal: Seal,
+    /// What players and publishers are known by in addresses is signed with this.
+    signer: Signer,
     shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
@@ -135,6 +143,7 @@ pub struct Server {
     /// Whether the last client was turned away for want of room.
     full: bool,
     counts: Counts,
+    spool: recording::Spool,
 }
 
 /// What happened to connections and requests so far.
@@ -161,11 +170,13 @@ pub struct Counts {
 impl Server {
     /// A server without connections; `entropy` gives unpredictable bytes.
     pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
-        let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
+        // Not by the core: what it asks for is in its journal.
+        let secret = [entropy(), entropy()];
+        let secret = secret.as_flattened();
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let mut providers = Providers::new(&settings.providers);
         providers.recall(&settings.belongings);
-        let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
+        let (edge, spool) = (recording::edge(config, &settings.recording), recording::Spool::new(&settings.recording));
         Server {
             rate: rate::Rate::new(settings.limits.whip_rate),
             crowd: address::Crowd::new(settings.limits.connections_per_address),
@@ -175,7 +186,8 @@ impl Server {
             providers,
             catalogs: catalogs::Catalogs::new(&settings.providers),
             links: Table::default(),
-            seal,
+            seal: Seal::new(secret, &[]),
+            signer: Signer::new(secret),
             shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
@@ -198,6 +210,7 @@ impl Server {
             draining: false,
             full: false,
             counts: Counts::default(),
+            spool,
         }
     }
 
@@ -223,6 +236,10 @@ impl Server {
 
     pub(crate) fn catalog(&self) -> &Catalog {
         &self.catalog
+    }
+
+    pub(crate) fn signer(&self) -> &Signer {
+        &self.signer
     }
 
     pub(crate) fn providers(&self) -> &Providers {
@@ -308,6 +325,7 @@ impl Server {
             self.actions.push_back(Action::Note(note));
         }
         self.pump(now);
+        self.spool(now);
     }
 
     /// When [`Server::tick`] must be called next.
@@ -321,6 +339,7 @@ impl Server {
             self.shelves.deadline(),
             self.refusals.deadline(),
             self.catalogs.deadline(),
+            self.spool.deadline(),
         ];
         rooms.into_iter().flatten().min()
     }
@@ -357,6 +376,7 @@ impl Server {
     fn decide(&mut self, now: Time, input: Input) {
         let mut outside = publishers::Outside { publishers: &self.publishers, entropy: &mut self.entropy };
         self.edge.handle(now, input, &mut outside);
+        self.spool.called(now);
     }
 
     /// Hands the core what waits for it and does what it says, until both are quiet.

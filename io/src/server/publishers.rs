@@ -1,7 +1,6 @@
 //! Publishers, as far as moving their bytes goes: offers that wait, session URLs, evidence, one muxer a slot.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -165,10 +164,7 @@ impl Server {
                 let Some(offer) = self.publishers.offers.remove(&request) else {
                     return self.inbox.push_back(Input::End { session, reason: EndReason::ClientGone });
                 };
-                let secret = secret.iter().fold(String::new(), |mut hex, byte| {
-                    let _ = write!(hex, "{byte:02x}");
-                    hex
-                });
+                let secret = self.signer.resource(secret);
                 let activity = Arc::new(Activity::default());
                 let offers = |kind| offer.sections.iter().any(|section| section.kind == kind);
                 let tracks = Tracks {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_core::journal::Head;
 use ipnet::IpNet;
 
 use super::Clip;
@@ -40,8 +41,8 @@ pub struct Settings {
     pub packet_silence: Option<Duration>,
     /// A random number that tells this process from others.
     pub instance: u128,
-    /// Whether the calls of the core are written down.
-    pub journal: bool,
+    /// Which calls of the core are written down.
+    pub recording: Recording,
     /// Who may log in, in the order of the core's users; with nobody, nobody has to.
     pub users: Vec<Login>,
     /// Where titles come from, in the order of the core's providers.
@@ -56,6 +57,25 @@ pub struct Settings {
     pub wrong_login: WrongLogin,
     /// Whether clients come in over TLS.
     pub secure: bool,
+}
+
+/// Which calls of the core are written down.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum Recording {
+    /// None.
+    #[default]
+    Off,
+    /// All, in memory: for simulated runs, which end.
+    Whole,
+    /// The latest.
+    Ring {
+        /// How many bytes are kept.
+        size: usize,
+        /// What the journal says of its run; the configuration in it is put there by the server.
+        head: Box<Head>,
+        /// Whether they are handed to the driver as well ([`Action::Record`](super::Action::Record)).
+        spool: bool,
+    },
 }
 
 /// With which status `/player_api.php` says that a login failed; its content says so in either case. Some clients look at the
@@ -90,7 +110,7 @@ impl Default for Settings {
             ovt: OriginSettings::default(),
             packet_silence: None,
             instance: 0,
-            journal: false,
+            recording: Recording::Off,
             users: Vec::new(),
             providers: Vec::new(),
             belongings: Vec::new(),

@@ -14,7 +14,7 @@ use holdfast_io::codec::Codec;
 use holdfast_io::library::{self, FileCommand, FileEvent};
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
 use holdfast_io::providers::Belonging;
-use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Server, Settings, Target, Transmit};
+use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Piece, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
 pub const OFFER: &str = "v=0\r\no=- 1 2 IN IP4 127.0.0.1\r\ns=-\r\nt=0 0\r\na=group:BUNDLE 0 1\r\na=msid-semantic: WMS *\r\n\
@@ -48,6 +48,8 @@ pub struct Desk {
     pub finished: Vec<SessionId>,
     pub commands: Vec<MediaCommand>,
     pub notes: Vec<Note>,
+    /// What was to be kept of the journal.
+    pub recorded: Vec<Piece>,
     /// Files that are open.
     pub files: BTreeMap<RequestId, File>,
     /// Links that are to be open, the oldest first.
@@ -88,6 +90,7 @@ impl Desk {
             finished: Vec::new(),
             commands: Vec::new(),
             notes: Vec::new(),
+            recorded: Vec::new(),
             files: BTreeMap::new(),
             links: Vec::new(),
             asked: BTreeMap::new(),
@@ -178,6 +181,7 @@ impl Desk {
                     Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),
                 },
                 Action::Keep(belongings) => self.kept.extend(belongings),
+                Action::Record(piece) => self.recorded.push(piece),
                 Action::Note(note) => self.notes.push(note),
             }
         }

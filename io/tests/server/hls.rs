@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use holdfast_core::config::{Channel, Config, Endpoint, Live};
-use holdfast_core::input::{FeedId, SessionId, ViewerEnd};
+use holdfast_core::input::{FeedId, SessionId, Token, ViewerEnd};
 use holdfast_io::origin::Origin;
 use holdfast_io::server::{Action, ConnId, Limits, Settings};
 
@@ -225,12 +227,41 @@ fn numbers_begin_with_the_time_of_the_start_so_that_they_go_on_after_a_restart()
     let mut desk = Desk::new(Endpoint::default(), Settings { epoch: 1_700_000_000, ..Settings::default() });
     let (session, _) = desk.publish();
     publish(&mut desk, session, 5_000);
-    // A token from before the restart.
-    let playlist = desk.ask(&get("/live/live/media.m3u8?v=00000000000000000000000000000007"));
+    // A token from before the restart: nothing is signed as it was then.
+    let address = format!("/live/live/media.m3u8?v={}A", "before-the-restart".repeat(3).get(..42).unwrap());
+    let playlist = desk.ask(&get(&address));
     assert!(playlist.contains("#EXT-X-MEDIA-SEQUENCE:1700000000\n"), "{playlist}");
     assert!(segments(&playlist)[0].starts_with("/live/live/segment-1700000000.ts?v="));
     assert!(desk.ask(&get(&segments(&playlist)[0])).starts_with("HTTP/1.1 200 "));
-    assert_eq!(viewers(&desk), 1);
+    assert_eq!(desk.ask(&get(&address)), playlist);
+    assert_eq!(viewers(&desk), 1, "it is known by what it came with");
+}
+
+#[test]
+fn what_the_core_knows_a_player_by_is_no_address() {
+    let mut desk = Desk::new(Endpoint::default(), Settings::default());
+    let (session, _) = desk.publish();
+    publish(&mut desk, session, 5_000);
+    let media = media(&desk.ask(&get("/live/live/index.m3u8")));
+    let (path, signed) = media.rsplit_once('=').unwrap();
+    let mut bytes = BASE64.decode(signed).unwrap();
+    let token = Token(bytes[..16].try_into().unwrap());
+    let (viewer, _) = desk.server.edge().feeds().known(token).expect("the core knows it");
+    let segment = segments(&desk.ask(&get(&media)))[0].split_once('=').unwrap().0.to_owned();
+    // Whoever has the token and makes up a tag is somebody else, here where everybody may watch.
+    for at in [16, 31] {
+        bytes[at] ^= 1;
+        let forged = BASE64.encode(&bytes);
+        assert!(desk.ask(&get(&format!("{segment}={forged}"))).starts_with("HTTP/1.1 410 "));
+        let playlist = desk.ask(&get(&format!("{path}={forged}")));
+        assert!(playlist.starts_with("HTTP/1.1 200 ") && !playlist.contains(signed), "{playlist}");
+        bytes[at] ^= 1;
+    }
+    for bare in [BASE64.encode(token.0), format!("{:032x}", u128::from_be_bytes(token.0))] {
+        assert!(desk.ask(&get(&format!("{path}={bare}"))).starts_with("HTTP/1.1 404 "));
+    }
+    assert_eq!(viewers(&desk), 3);
+    assert_eq!(desk.server.edge().feeds().known(token).map(|(viewer, _)| viewer), Some(viewer));
 }
 
 #[test]

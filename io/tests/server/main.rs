@@ -8,6 +8,7 @@ mod desk;
 mod drain;
 mod hls;
 mod ice;
+mod journal;
 mod limits;
 mod live;
 mod parts;

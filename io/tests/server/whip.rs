@@ -41,6 +41,20 @@ fn a_post_is_answered_with_a_session() {
 }
 
 #[test]
+fn what_the_core_draws_for_a_session_is_not_its_address() {
+    let mut desk = Desk::simple();
+    let (_, location) = desk.publish();
+    let whip = |method: &str, path: &str| format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n");
+    // What may have been drawn, as addresses have it.
+    for drawn in 0..=32_u8 {
+        let path = format!("/whip/live/{}", format!("{drawn:02x}").repeat(16));
+        assert!(desk.ask(&whip("DELETE", &path)).starts_with("HTTP/1.1 404 "), "{path}");
+        desk.now += 200;
+    }
+    assert!(desk.ask(&whip("GET", &location)).starts_with("HTTP/1.1 204 "));
+}
+
+#[test]
 fn w3_a_live_publisher_is_kept_and_the_other_told_why() {
     let mut desk = Desk::simple();
     let (a, location) = desk.publish();

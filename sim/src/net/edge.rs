@@ -187,6 +187,7 @@ impl Edge {
                     self.server.borrow_mut().link_failed(now(), id, error);
                 }
                 Some(Action::Media(command)) => self.command(command),
+                Some(Action::Record(_)) => {}
                 Some(Action::Note(note)) => self.shared.say("edge", format_args!("{note:?}")),
                 None => break,
             }

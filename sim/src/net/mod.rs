@@ -23,7 +23,7 @@ use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::EndReason;
 use holdfast_core::journal::{self, Digest};
 use holdfast_core::time::Time;
-use holdfast_io::server::Settings;
+use holdfast_io::server::{Recording, Settings};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio::sync::Notify;
@@ -128,7 +128,7 @@ impl Stage {
         let endpoint = Endpoint { tokens: vec!["secret".into()], ..Endpoint::default() };
         let live = Live { buffer: 256 << 10, idle: Duration::from_secs(20), ..Live::default() };
         let config = Config { endpoints: vec![endpoint], live, ..Config::default() };
-        self.edge("edge", config, Settings { journal: true, ..Settings::default() });
+        self.edge("edge", config, Settings { recording: Recording::Whole, ..Settings::default() });
     }
 
     /// An edge on a host of its own.

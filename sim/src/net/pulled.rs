@@ -6,7 +6,7 @@ use holdfast_core::config::{Channel, Config, Live};
 use holdfast_core::input::{Loss, SessionId};
 use holdfast_core::pull::ChannelCounts;
 use holdfast_io::origin::Origin as Url;
-use holdfast_io::server::Settings;
+use holdfast_io::server::{Recording, Settings};
 
 use super::origin::{self, Mood, Origin};
 use super::peer::Peer;
@@ -82,7 +82,7 @@ impl Stage {
         let live = Live { buffer: 256 << 10, ..Live::default() };
         let config = Config { channels: vec![channel], live, ..Config::default() };
         let instance = name.bytes().fold(1, |id: u128, byte| id * 256 + u128::from(byte));
-        let settings = Settings { journal: true, origins: vec![urls], instance, ..Settings::default() };
+        let settings = Settings { recording: Recording::Whole, origins: vec![urls], instance, ..Settings::default() };
         self.edge(name, config, settings);
         Ok(())
     }

@@ -89,7 +89,8 @@ impl Kind<Option<Duration>> for SpanOr {
     }
 }
 
-pub(super) fn parse_span(text: &str) -> Option<Duration> {
+/// A length of time as people write it.
+pub(crate) fn parse_span(text: &str) -> Option<Duration> {
     let mut rest = text.trim();
     if rest.is_empty() {
         return None;
@@ -174,6 +175,27 @@ where
 
     fn show(&self, value: &V) -> String {
         quoted(&show_scaled(u64::try_from(*value).unwrap_or(u64::MAX), &SIZE_UNITS))
+    }
+}
+
+/// This word, or a size; 0 is the word, too.
+pub(in crate::config) struct SizeOr(pub(in crate::config) &'static str, pub(in crate::config) Size);
+
+impl Kind<Option<usize>> for SizeOr {
+    fn read(&self, value: Value<'_>) -> Result<Option<usize>, Wrong> {
+        let SizeOr(word, size) = self;
+        let none = match value.text("") {
+            Ok(text) => text.trim() == *word || parse_scaled(text, &SIZE_UNITS) == Some(0),
+            Err(_) => value.integer("").is_ok_and(|count| count == 0),
+        };
+        if none {
+            return Ok(None);
+        }
+        size.read(value).map(Some).map_err(|wrong| Wrong { right: format!("{}; or \"{word}\"", wrong.right), ..wrong })
+    }
+
+    fn show(&self, value: &Option<usize>) -> String {
+        value.map_or_else(|| quoted(self.0), |size| self.1.show(&size))
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
     match note {
         Note::SourceOpening { channel, index, .. } => {
-            let of = settings.origins.get(channel.0 as usize).map_or(0, Vec::len);
+            let of = settings.core.channels.get(channel.0 as usize).map_or(0, |own| own.sources);
             let what = |label: &str| format!("asks {label}, source {} of {of}", index + 1);
             about(settings, *channel, *index, Level::DEBUG, what)
         }
@@ -79,7 +79,10 @@ fn about<'n>(
     let origins = settings.origins.get(channel.0 as usize);
     let label = origins
         .and_then(|origins| origins.get(index as usize))
-        .map_or_else(|| String::from("its provider"), |origin| origin.label());
+        .map(|origin| origin.label())
+        // A journal knows how many there are, and not where.
+        .or_else(|| settings.core.channels.get(channel.0 as usize).map(|_| format!("source {}", index + 1)))
+        .unwrap_or_else(|| String::from("its provider"));
     let told = Told::at(Place::Channel(name(settings, channel)), level, &what(&label));
     Told { source: Some(label), ..told }
 }

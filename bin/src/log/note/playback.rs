@@ -4,15 +4,14 @@ use holdfast_core::input::{Note, UserId};
 use holdfast_core::playback::Item;
 use tracing::Level;
 
-use super::{Place, Told, place, refused, seconds, viewer_ended};
+use super::{Told, place, refused, seconds, viewer_ended};
 use crate::config::Settings;
 
 /// Puts a note of a user into words.
 pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
     let name = |user: UserId| settings.core.users.get(user.0 as usize).map_or("", |user| user.name.as_str());
     let stream = |item: Item| match item.feed().map(|feed| place(feed, &settings.core)) {
-        Some(Place::Slot(endpoint, slot)) => format!("endpoint \"{endpoint}\" slot {slot}"),
-        Some(Place::Channel(channel)) => format!("channel \"{channel}\""),
+        Some(place) => place.to_string(),
         None => format!("a title ({})", item.kind()),
     };
     let of = |user: UserId, level, what: String| {

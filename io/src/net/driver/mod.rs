@@ -29,7 +29,7 @@ use super::tls::Trust;
 use crate::library::{FileEvent, FileFault, Scan};
 use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::Belonging;
-use crate::server::{Action, ConnId, LinkId, Server, Transmit};
+use crate::server::{Action, ConnId, LinkId, Piece, Server, Transmit};
 use links::Link;
 
 /// How much is read at a time.
@@ -55,13 +55,15 @@ pub trait Media {
     fn poll(&mut self) -> Option<MediaEvent>;
 }
 
-/// What people may want to read.
+/// What people may want to read, now or later.
 #[derive(Debug)]
 pub enum Report {
     /// Said by the server.
     Note(Note),
     /// To be written down by whoever keeps it for the next start.
     Keep(Vec<Belonging>),
+    /// A part of the journal, for whoever keeps it.
+    Record(Piece),
     /// Nobody can be accepted, for want of descriptors or memory; said once until somebody was accepted again. They wait.
     AcceptFailing(io::Error),
     /// Somebody was accepted again.
@@ -552,6 +554,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 Action::Media(command) => self.media.command(command),
                 Action::Keep(belongings) => (self.report)(Report::Keep(belongings)),
                 Action::Note(note) => (self.report)(Report::Note(note)),
+                Action::Record(piece) => (self.report)(Report::Record(piece)),
             }
         }
     }

@@ -1,0 +1,134 @@
+//! What one call was, in words: who asked for what, and what was done.
+
+use holdfast_core::input::{Ask, EndpointId, Input, Output, UserId, Viewing, Want, Writer};
+use holdfast_core::playback::Item;
+
+use crate::config::Settings;
+use crate::log;
+
+/// What went in, where it is worth a line by itself; media and what belongs to its flow is summed up instead.
+pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
+    let endpoint = |id: &EndpointId| endpoint(*id, settings);
+    Some(match input {
+        Input::Tick
+        | Input::Media { .. }
+        | Input::Arrived { .. }
+        | Input::KeyFrameWanted { .. }
+        | Input::Sent { .. }
+        | Input::Playlist { .. }
+        | Input::Polled { .. }
+        | Input::Forwarded { .. }
+        | Input::Released { .. } => return None,
+        Input::Offer { request, endpoint: id } => {
+            format!("request {}: somebody wants to publish at {}", request.0, endpoint(id))
+        }
+        Input::Hangup { request } => format!("request {}: its client hangs up", request.0),
+        Input::Answered { session } => format!("session {session}: its offer is answered"),
+        Input::End { session, reason } => format!("session {session}: ended from outside, {}", reason.as_str()),
+        Input::Opened { source } => format!("source {source}: its origin agrees to send"),
+        Input::Lost { source, loss } => format!("source {source}: lost, {}", loss.as_str()),
+        Input::Join { request, feed } => {
+            format!("request {}: somebody wants to watch {}", request.0, log::place(*feed, settings))
+        }
+        Input::Leave { viewer } => format!("viewer {viewer}: it is gone"),
+        Input::Drain => String::from("the program is to end"),
+        Input::Poll { request, viewer, token } => {
+            let again = if token.is_some() { "again " } else { "" };
+            format!("request {}: viewer {viewer} polls {again}(HLS)", request.0)
+        }
+        Input::Play { request, viewing } => format!("request {}: {}", request.0, viewed(viewing, settings)),
+        Input::Kick { playback, block } => match block {
+            0 => format!("playback {playback}: an operator ends it"),
+            block => {
+                format!("playback {playback}: an operator ends it and keeps its player out for {} s", block / 1_000_000)
+            }
+        },
+        Input::GiveUp { viewer } => format!("viewer {viewer}: it waits no longer"),
+        Input::Tune { title, providers } => {
+            format!("title {:x} is to be watched live; {} of providers have it", title.0, times(providers.len()))
+        }
+        Input::Fetch { request, ask } => format!("request {}: {}", request.0, asked(ask, settings)),
+        Input::Failed { request, failure } => {
+            format!("request {}: nothing can be fetched for it, {failure:?}", request.0)
+        }
+        Input::Finished { request, reason } => {
+            format!("request {}: its answer is over, {}", request.0, reason.as_str())
+        }
+        Input::Stalled { request } => format!("request {}: its client takes nothing", request.0),
+        Input::Closed { allocation } => format!("allocation {allocation}: its connection is closed"),
+    })
+}
+
+/// What was done, where it is worth a line.
+pub(super) fn output(output: &Output, settings: &Settings) -> Option<String> {
+    Some(match output {
+        Output::Note(note) => log::sentence(settings, note),
+        Output::Accept { request, session } => format!("request {} is answered with session {session}", request.0),
+        Output::Refuse { request, reason } => format!("request {} is refused: {}", request.0, reason.as_str()),
+        Output::Rebuild { session } => format!("session {session}: its chain is built anew"),
+        Output::Open { source, channel, index, grant } => {
+            let with = grant.map(|grant| format!(" with account {}", grant.account.0 + 1)).unwrap_or_default();
+            let name = settings.core.channels.get(channel.0 as usize).map_or("of a provider", |own| own.name.as_str());
+            format!("source {source} is opened for channel \"{name}\": its source {}{with}", index + 1)
+        }
+        Output::Close { source } => format!("source {source} is closed"),
+        Output::Joined { request, viewer } => format!("request {} becomes viewer {viewer}", request.0),
+        Output::ViewerEnd { viewer, reason } => format!("viewer {viewer} is ended: {}", reason.as_str()),
+        // The token says nothing to anybody, and looks like a secret.
+        Output::Polls { request, viewer, .. } => format!("request {} polls as viewer {viewer}", request.0),
+        Output::Fetch { request, playback, grant, index, .. } => {
+            let of = playback.map_or_else(|| String::from("to look"), |playback| format!("for playback {playback}"));
+            let with = grant.map(|grant| format!(" with account {}", grant.account.0 + 1)).unwrap_or_default();
+            format!("request {} is fetched {of} from its source {}{with}", request.0, index + 1)
+        }
+        Output::Cut { request, reason } => format!("request {} is cut off: {}", request.0, reason.as_str()),
+        Output::Drop { allocation } => format!("allocation {allocation}: its connection is to be closed"),
+        // Notes tell these.
+        Output::Start { .. } | Output::Finish { .. } => return None,
+        Output::KeyFrame { .. } | Output::SourceKeyFrame { .. } | Output::Ready { .. } | Output::Playlist { .. } => {
+            return None;
+        }
+    })
+}
+
+/// Who writes media, and how many bytes; 0 of anything else.
+pub(super) fn media(input: &Input) -> (u64, u64) {
+    match input {
+        Input::Media { data, from: Writer::Session(_) | Writer::Source(_), .. } => (data.len() as u64, 0),
+        Input::Sent { bytes, .. } | Input::Polled { bytes, .. } => (0, *bytes),
+        _ => (0, 0),
+    }
+}
+
+fn endpoint(id: EndpointId, settings: &Settings) -> String {
+    let name = settings.core.endpoints.get(id.0 as usize).map_or("?", |own| own.name.as_str());
+    format!("endpoint \"{name}\"")
+}
+
+fn user(id: UserId, settings: &Settings) -> String {
+    let name = settings.core.users.get(id.0 as usize).map_or("?", |own| own.name.as_str());
+    format!("user \"{name}\"")
+}
+
+fn viewed(Viewing { user: id, item, client }: &Viewing, settings: &Settings) -> String {
+    let what = match (item.feed(), item.title()) {
+        (Some(feed), _) => log::place(feed, settings),
+        (None, Some(title)) => format!("title {:x}", title.0),
+        (None, None) => String::new(),
+    };
+    format!("{} wants to play {what} ({}) from {}", user(*id, settings), Item::kind(*item), client.address)
+}
+
+fn asked(ask: &Ask, settings: &Settings) -> String {
+    let of = match ask.want {
+        Want::Setup => "what it begins with",
+        Want::Look => "how large it is",
+        Want::Rest => "all from some place on",
+        Want::Part => "a part",
+    };
+    format!("{}: {of}", viewed(&ask.viewing, settings))
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { String::from("1 source") } else { format!("{count} sources") }
+}
