@@ -112,7 +112,7 @@ impl Stage {
             ..Config::default()
         };
         let settings = Settings {
-            journal: true,
+            recording: Recording::Whole,
             epoch: 1_795_982_400,
             instance: 7,
             origins: vec![urls],
