@@ -1,5 +1,6 @@
 //! Clients for the tests, in the clear and over TLS.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ pub(super) fn tls() -> (Arc<ServerConfig>, impl Fn() -> ClientConnection) {
 pub(super) const OK: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 pub(super) const LARGE: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 pub(super) const MISSING: &str = "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n";
+pub(super) const OPTIONS: &str = "OPTIONS /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
 pub(super) const LAST: &str = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
 /// A WHIP POST that will be taken.
@@ -50,6 +52,30 @@ pub(super) fn answers(mut bytes: &[u8]) -> Vec<u16> {
     statuses
 }
 
+/// Whole answers by their requests, as a kernel that never lies brings them.
+pub(super) type Answers = BTreeMap<&'static str, Vec<u8>>;
+
+/// What may be asked, and the status of its answer.
+pub(super) const REQUESTS: [(&str, u16); 5] = [(OK, 200), (LARGE, 200), (MISSING, 404), (OPTIONS, 204), (LAST, 200)];
+
+/// Answers without what tells when they were made, also where the last of them is cut off.
+pub(super) fn undated(bytes: &[u8]) -> Vec<u8> {
+    const DATE: &[u8] = b"Date: ";
+    let mut kept = Vec::new();
+    let mut rest = bytes;
+    while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
+        let (line, after) = rest.split_at(end + 2);
+        if !line.starts_with(DATE) {
+            kept.extend_from_slice(line);
+        }
+        rest = after;
+    }
+    if !rest.starts_with(DATE) && (rest.is_empty() || !DATE.starts_with(rest)) {
+        kept.extend_from_slice(rest);
+    }
+    kept
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Takes its answers and stays.
@@ -72,6 +98,8 @@ pub(super) struct Client {
     /// What is to be sent, as it is on the wire.
     wire: Vec<u8>,
     expected: Vec<u16>,
+    /// What it asks for and is answered, in order.
+    asks: Vec<&'static str>,
     pub got: Vec<u8>,
     finished: bool,
 }
@@ -83,20 +111,22 @@ impl Client {
     }
 
     pub fn new(fake: &Fake, kind: Kind, tls: Option<ClientConnection>) -> Self {
-        let (mut script, mut expected) = (String::new(), Vec::new());
+        let (mut script, mut expected, mut asks) = (String::new(), Vec::new(), Vec::new());
         for _ in 0..if kind == Kind::Mute { 0 } else { 1 + fake.random(4) } {
-            let (request, status) = [(OK, 200), (LARGE, 200), (MISSING, 404)][fake.random(3) as usize];
+            let (request, status) = REQUESTS[fake.random(4) as usize];
             script += request;
             expected.push(status);
+            asks.push(request);
         }
         if kind == Kind::Closer {
             script += LAST;
             script += OK;
             expected.push(200);
+            asks.push(LAST);
         }
         let number = fake.connect(500 + fake.random(3000) as usize);
         let (wire, got) = (Vec::new(), Vec::new());
-        Client { number, kind, tls, script: script.into(), wire, expected, got, finished: false }
+        Client { number, kind, tls, script: script.into(), wire, expected, asks, got, finished: false }
     }
 
     pub fn act(&mut self, fake: &Fake) {
@@ -138,6 +168,20 @@ impl Client {
             self.finished = true;
             fake.fin(self.number);
         }
+    }
+
+    /// Every request was answered whole, in order and once; whoever was cut off got what came before.
+    pub fn check(&self, fake: &Fake, answers: &Answers, seed: u64) {
+        // Who says nothing may be told so.
+        if self.kind == Kind::Mute {
+            return;
+        }
+        let whole: Vec<u8> = self.asks.iter().flat_map(|request| answers[request].clone()).collect();
+        let got = undated(&self.got);
+        let cut = fake.0.borrow().conns[self.number].lost || self.kind == Kind::Rude;
+        let (number, kind, told) = (self.number, self.kind, (got.len(), whole.len()));
+        let so = if cut { whole.starts_with(&got) } else { whole == got };
+        assert!(so, "seed {seed}: client {number}, {kind:?}, got {told:?} bytes: {}", String::from_utf8_lossy(&got));
     }
 
     pub fn is_content(&self, fake: &Fake) -> bool {

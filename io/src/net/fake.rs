@@ -31,6 +31,12 @@ pub(super) enum Lie {
     Spurious,
     Stale,
     Late,
+    /// Of a socket that is ready both ways only one is said, the other with a later poll.
+    HalfReady,
+    /// Both directions are over and there are bytes to read: what happens, rather than a lie.
+    HungUpWithBytes,
+    /// Events come in another order than they happened in.
+    Reordered,
     NoDescriptor,
     Aborted,
     RegisterFails,
@@ -38,7 +44,7 @@ pub(super) enum Lie {
     NotYetConnected,
 }
 
-pub(super) const LIES: usize = 14;
+pub(super) const LIES: usize = 17;
 
 /// What an address, or a name, does when it is asked; after how many polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,7 +267,7 @@ impl World {
     }
 
     fn found(&mut self, events: &mut Vec<Event>) {
-        if self.listening && self.arrived {
+        if self.listening && self.arrived && !self.lies(Lie::Late) {
             self.arrived = false;
             events.push(Event::Accept(0));
         }
@@ -276,11 +282,19 @@ impl World {
                 continue;
             }
             let spurious = self.lies(Lie::Spurious);
+            let both = self.conns[client].readable && self.conns[client].writable;
+            let half = both && !spurious && self.lies(Lie::HalfReady);
+            let reads = half && self.random(2) == 0;
             let conn = &mut self.conns[client];
-            if edge || spurious {
+            if half {
+                events.push(Event::Socket { id, readable: reads, writable: !reads, hung_up: false });
+                (conn.readable, conn.writable) = (!reads, reads);
+            } else if edge || spurious {
                 let (readable, writable) = (conn.readable || spurious, conn.writable || spurious);
+                let left = conn.hung_up && !conn.to_server.is_empty();
                 events.push(Event::Socket { id, readable, writable, hung_up: conn.hung_up });
                 (conn.readable, conn.writable, conn.hung_up) = (false, false, false);
+                self.bitten[Lie::HungUpWithBytes as usize] += u64::from(left);
             }
         }
         if !self.closed.is_empty() && self.lies(Lie::Stale) {
@@ -291,6 +305,7 @@ impl World {
         for place in (1..events.len()).rev() {
             let other = self.random(place as u64 + 1) as usize;
             events.swap(place, other);
+            self.bitten[Lie::Reordered as usize] += u64::from(place != other);
         }
     }
 }
@@ -489,6 +504,7 @@ impl Sys for Fake {
         }
         let quiet = !waits
             && events.len() == before
+            && !(world.listening && world.arrived)
             && !world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
         world.asleep = quiet && timeout != Some(Duration::ZERO);
         world.now = world.now

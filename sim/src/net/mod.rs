@@ -10,7 +10,7 @@ mod pulled;
 mod scenarios;
 mod soak;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
@@ -148,9 +148,9 @@ impl Stage {
         F: Fn(Rc<Peer>) -> Script + 'static,
         Script: Future<Output = io::Result<()>> + 'static,
     {
-        let (shared, seed) = (self.shared.clone(), self.seed);
+        let (shared, seed, lives) = (self.shared.clone(), self.seed, Cell::new(0));
         self.sim.host(name, move || {
-            let peer = Rc::new(Peer::new(name, shared.clone(), seed));
+            let peer = Rc::new(Peer::new(name, shared.clone(), seed, lives.replace(lives.get() + 1)));
             let script = script(peer.clone());
             let shared = shared.clone();
             async move {

@@ -75,7 +75,7 @@ async fn answer(shared: &Shared, mut stream: TcpStream) -> io::Result<()> {
     let [_, "live", account, _, file] = parts[..] else {
         let mut list = String::from("#EXTM3U\n");
         for number in 0..STREAMS {
-            list += &format!("#EXTINF:-1 group-title=\"News\",{}\nhttp://panel/live/a/b/{number}.ts\n", name(number));
+            list += &format!("#EXTINF:-1 group-title=\"News\",{}\nhttp://panel/live/c0/p/{number}.ts\n", name(number));
         }
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", list.len());
         return stream.write_all((head + &list).as_bytes()).await;

@@ -138,10 +138,11 @@ pub struct Peer {
 }
 
 impl Peer {
-    pub fn new(name: &'static str, shared: Rc<Shared>, seed: u64) -> Self {
+    /// The host in its `life`th life, from 0: one that comes back does other things than before.
+    pub fn new(name: &'static str, shared: Rc<Shared>, seed: u64, life: u64) -> Self {
         let salt = name.bytes().fold(seed, |salt, byte| salt.wrapping_mul(31).wrapping_add(u64::from(byte)));
-        // A host that comes back does other things than before.
-        let salt = salt ^ now_ms().rotate_left(32);
+        // Not the time: where hosts are set up this network asks the real clock for it.
+        let salt = salt ^ life.rotate_left(32);
         Peer { name, shared, dice: RefCell::new(SmallRng::seed_from_u64(salt)), kept: RefCell::default() }
     }
 
