@@ -31,7 +31,7 @@ const SECOND: u64 = 1_000_000;
 const BEFORE: u64 = 120 * SECOND;
 const MEASURED: u64 = 60 * SECOND;
 const BATCH: usize = 2_000;
-const ROUNDS: usize = 25;
+const ROUNDS: usize = 9;
 const RING: usize = 64 << 20;
 
 fn main() {

@@ -17,7 +17,7 @@ fn journals_of_this_version_stay_readable() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/journals/{VERSION}.journal"));
     if std::env::var_os("HOLDFAST_WRITE_JOURNALS").is_some() {
         let mut ring = Recorded::ring(config(), 1);
-        rounds(&mut ring, 400);
+        rounds(&mut ring, 1_000);
         fs::write(&path, ring.journal().unwrap()).unwrap();
     }
     for entry in fs::read_dir(path.parent().unwrap()).unwrap() {
