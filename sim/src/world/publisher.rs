@@ -7,6 +7,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Mark, pick, span};
+use super::options::Actor;
 use super::oracle::Broken;
 use super::stream::{Rhythm, Track};
 use super::truth::Fate;
@@ -219,7 +220,7 @@ impl World<'_> {
     }
 
     fn post(&mut self, index: usize) -> Result<(), Broken> {
-        if self.healed {
+        if self.healed || !self.attends(Actor::Publisher(index as u32)) {
             return Ok(());
         }
         let request = self.request(Some(Owner::Publisher(index)));
