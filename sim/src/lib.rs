@@ -153,12 +153,7 @@ pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repor
 }
 
 /// The same, with something chosen by hand.
-pub fn run_with(
-    name: &str,
-    seed: u64,
-    options: &Options,
-    trace: Option<&mut dyn Write>,
-) -> Result<Report, Failure> {
+pub fn run_with(name: &str, seed: u64, options: &Options, trace: Option<&mut dyn Write>) -> Result<Report, Failure> {
     let scenario = scenarios().iter().find(|scenario| scenario.name == name);
     let scenario = scenario.ok_or_else(|| Failure::Unknown { name: name.to_owned() })?;
     let chosen = *options != Options::default();

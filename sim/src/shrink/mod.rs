@@ -24,6 +24,7 @@ pub use tape::Tape;
 use std::fmt;
 use std::mem::discriminant;
 
+use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::input::{Env, Evidence, Input, Output, SessionId};
 use holdfast_core::journal::{Answer, JournalFault, Log};
@@ -109,25 +110,26 @@ pub fn run_taped(name: &str, seed: u64, options: &Options) -> (Result<Report, Fa
     tape::record(|| run_with(name, seed, options, None))
 }
 
-/// Shrinks a journal that breaks something when it is judged. `Ok(None)`: it breaks nothing.
+/// Shrinks a journal that breaks something when it is judged, by its own configuration or by other `rules`. `Ok(None)`: it breaks
+/// nothing.
 ///
 /// # Errors
 /// The journal cannot be read.
 pub fn shrink_journal(
     bytes: &[u8],
+    rules: Option<&Config>,
     mut progress: impl FnMut(fmt::Arguments<'_>),
 ) -> Result<Option<Calls>, JournalFault> {
-    let script = Script::new(Log::read(bytes)?);
+    let mut script = Script::new(Log::read(bytes)?);
+    if let Some(rules) = rules {
+        script.rules = rules.clone();
+    }
     let broken = script.play(&(0..script.len()).collect::<Vec<_>>()).broken;
     Ok(broken.and_then(|(_, broken)| shrink_script(&script, broken.id, &mut progress)))
 }
 
 /// Leaves out of a run whatever it breaks `id` without. `None`: it does not break that as it is.
-pub(crate) fn shrink_script(
-    script: &Script,
-    id: &'static str,
-    progress: &mut impl FnMut(fmt::Arguments<'_>),
-) -> Option<Calls> {
+fn shrink_script(script: &Script, id: &'static str, progress: &mut impl FnMut(fmt::Arguments<'_>)) -> Option<Calls> {
     let before = script.len();
     let breaks = |calls: &[usize]| -> Option<Played> {
         let played = script.play(calls);
@@ -212,22 +214,4 @@ impl Env for Again<'_> {
             _ => [0; 16],
         }
     }
-}
-
-/// How many calls of each kind there are, for a line that says what is left.
-pub fn kinds(log: &Log) -> Vec<(String, usize)> {
-    let mut kinds: Vec<(String, usize)> = Vec::new();
-    for call in &log.calls {
-        let name = name(&call.input);
-        match kinds.iter_mut().find(|(own, _)| *own == name) {
-            Some((_, count)) => *count += 1,
-            None => kinds.push((name, 1)),
-        }
-    }
-    kinds
-}
-
-fn name(input: &Input) -> String {
-    let text = format!("{input:?}");
-    text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }

@@ -72,7 +72,10 @@ pub(super) fn least(
         if fails && rest.len() * 2 < count {
             count = rest.len();
             let Size { faults, actors } = size(rest);
-            progress(format_args!("{faults} of {} faults and {actors} of {} actors are left", before.faults, before.actors));
+            progress(format_args!(
+                "{faults} of {} faults and {actors} of {} actors are left",
+                before.faults, before.actors
+            ));
         }
         fails.then(|| rest.to_vec())
     });

@@ -92,10 +92,8 @@ impl Script {
         let mut lag = Lag::default();
         for _ in 1..HEARINGS {
             let played = self.play_with(calls, lag);
-            let more = Lag {
-                slack: lag.slack.max(played.measured.slack),
-                unseen: lag.unseen.max(played.measured.unseen),
-            };
+            let more =
+                Lag { slack: lag.slack.max(played.measured.slack), unseen: lag.unseen.max(played.measured.unseen) };
             if played.broken.is_none() || more == lag {
                 return played;
             }
@@ -192,7 +190,8 @@ impl Env for Answers<'_> {
             None => Some(session),
         };
         let rest = self.call.answers.get(self.next..).unwrap_or_default();
-        let recorded = rest.iter().position(|answer| matches!(answer, Answer::Activity { session, .. } if Some(*session) == own));
+        let recorded =
+            rest.iter().position(|answer| matches!(answer, Answer::Activity { session, .. } if Some(*session) == own));
         let evidence = match recorded.map(|place| (place, &rest[place])) {
             Some((place, Answer::Activity { evidence, .. })) => {
                 self.next += place + 1;

@@ -62,6 +62,8 @@ names! {
         SilentVanish = "silent-vanish",
         /// A POST's client is gone without a word before it has its answer.
         VanishWhileAsking = "vanish-while-asking",
+        /// That a publisher's connection is over is heard long after its last packet.
+        LateFin = "late-fin",
         /// A publisher freezes and thaws.
         Flap = "flap",
         /// A client hangs up while its POST is held.

@@ -149,11 +149,8 @@ impl Hearing {
         let Some(row) = self.truth.sessions.get_mut(session) else { return };
         if let Some((at, before)) = row.stream.told() {
             let looked = at + self.lag.unseen;
-            let kinds = [
-                (before.audio, evidence.audio),
-                (before.video, evidence.video),
-                (before.control, evidence.control),
-            ];
+            let kinds =
+                [(before.audio, evidence.audio), (before.video, evidence.video), (before.control, evidence.control)];
             let came = kinds.iter().filter(|(before, now)| now != before).filter_map(|(_, now)| now.last);
             // What was there at the last look and was not found.
             let missed = came.filter(|last| *last < looked).map(|last| looked.since(last)).max();

@@ -18,8 +18,8 @@ pub struct Options {
     pub cast: Option<BTreeSet<Actor>>,
     /// After which time at the latest nothing goes wrong any more.
     pub storm: Option<Duration>,
-    /// The judges are told nothing of the faults: then they find some, and a suite that finds nothing is noticed.
-    pub(crate) untold: bool,
+    /// The judges are told nothing of the faults: then they find something, and a suite that finds nothing is noticed.
+    pub untold: bool,
 }
 
 impl fmt::Display for Options {

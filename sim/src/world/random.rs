@@ -29,11 +29,7 @@ pub(super) fn play(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (
 }
 
 /// Runs one seed with what was chosen by hand.
-pub(crate) fn play_with(
-    seed: u64,
-    options: &Options,
-    trace: Option<&mut dyn Write>,
-) -> Result<Report, (Time, Broken)> {
+pub(crate) fn play_with(seed: u64, options: &Options, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
     let (mut world, mut dice) = begin(seed, options, trace);
     let lived = world.live_through(&mut dice, options.storm);
     let now = world.now;
@@ -52,7 +48,8 @@ pub(crate) fn cast(seed: u64, options: &Options) -> (Vec<Fault>, Vec<Actor>) {
     let devices = numbered(world.devices.len()).map(Actor::Device);
     let providers = numbered(world.providers.len()).map(Actor::Provider);
     let origins = (0..).zip(&world.origins);
-    let origins = origins.flat_map(|(channel, all)| numbered(all.len()).map(move |index| Actor::Origin(channel, index)));
+    let origins =
+        origins.flat_map(|(channel, all)| numbered(all.len()).map(move |index| Actor::Origin(channel, index)));
     let all = publishers.chain(viewers).chain(devices).chain(providers).chain(origins).chain([Actor::Operator]);
     (faults, all.filter(|actor| world.attends(*actor)).collect())
 }
