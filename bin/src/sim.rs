@@ -46,7 +46,7 @@ pub struct Sim {
     #[arg(long)]
     shrink: bool,
     /// Write the calls of the run, or what is left of them by --shrink, as a journal
-    #[arg(long, value_name = "FILE", conflicts_with = "seeds")]
+    #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// No trace
     #[arg(long)]
@@ -107,6 +107,10 @@ impl Sim {
         let storm = self.storm.map(Duration::from_millis);
         let options = Options { faults, cast: self.actors.clone(), storm, ..Options::default() };
         if let Some(range) = self.seeds.clone() {
+            if self.journal.is_some() && !self.shrink {
+                eprintln!("--journal writes one run: name its --seed, or --shrink what fails of --seeds");
+                return Ok(ExitCode::from(2));
+            }
             return match many(&self.scenario, range, &options, out)? {
                 Ok(code) => Ok(code),
                 Err(failure) => self.failed(&failure, out),
@@ -173,11 +177,10 @@ impl Sim {
             )?;
         }
         match &calls {
-            Some(Calls { before, log, .. }) => {
+            Some(calls) => {
+                let Calls { before, log, .. } = calls;
                 writeln!(out, "it takes {} of {before} calls:", log.calls.len())?;
-                if let Some(calls) = &calls {
-                    writeln!(out, "{calls}")?;
-                }
+                writeln!(out, "{calls}")?;
                 if let Some(file) = &self.journal {
                     write(file, &log.write())?;
                 }

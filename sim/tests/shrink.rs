@@ -94,13 +94,13 @@ fn what_breaks_nothing_is_not_shrunk() {
 
 #[test]
 fn faults_and_actors_that_are_chosen_are_there_and_no_others() {
-    let of_the_driver = [Fault::Stall, Fault::LateTick, Fault::ClockBack, Fault::EvidenceDelay, Fault::EntropyRepeat];
+    let drawn = [Fault::Stall, Fault::ClockBack, Fault::EvidenceDelay, Fault::EntropyRepeat];
     let bites = |options: &Options, fault: Fault| -> u64 {
         let run = |seed| run_with("random", seed, options, None).unwrap_or_else(|failure| panic!("{failure}"));
         (0..10).map(|seed| run(seed).witness.faults.of(fault)).sum()
     };
     let chosen = Options { faults: Faults::only([Fault::Stall]), ..Options::default() };
-    for fault in of_the_driver {
+    for fault in drawn {
         assert_eq!(bites(&chosen, fault) > 0, fault == Fault::Stall, "{fault:?}");
     }
     let without: Options = Options { faults: "-stall,+late-tick".parse().expect("faults"), ..Options::default() };

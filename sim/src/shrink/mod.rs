@@ -26,7 +26,7 @@ use std::mem::discriminant;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{Env, Evidence, Input, Output, SessionId};
+use holdfast_core::input::{Env, Evidence, Output, SessionId};
 use holdfast_core::journal::{Answer, JournalFault, Log};
 use holdfast_core::time::Time;
 

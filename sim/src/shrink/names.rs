@@ -28,10 +28,19 @@ enum Origin {
     Request(RequestId, u32),
     /// The how manieth attempt for a channel.
     Channel(ChannelId, u32),
-    /// The how manieth attempt for a title.
+    /// The how manieth attempt for a title, or the how manieth feed of it.
     Tuned(TitleId, u32),
-    /// A title.
-    Title(TitleId),
+}
+
+impl Origin {
+    /// The next one of its kind for the same.
+    fn next(self) -> Self {
+        match self {
+            Origin::Request(request, count) => Origin::Request(request, count + 1),
+            Origin::Channel(channel, count) => Origin::Channel(channel, count + 1),
+            Origin::Tuned(title, count) => Origin::Tuned(title, count + 1),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,15 +61,21 @@ pub(super) struct Names {
     called: BTreeMap<(Kind, Origin), Id>,
     /// Which title a channel is of.
     titles: BTreeMap<ChannelId, TitleId>,
-    opens: BTreeMap<Origin, u32>,
+    /// The last attempt for each channel and title.
+    opens: BTreeMap<Origin, Origin>,
     fetches: BTreeMap<RequestId, u32>,
 }
 
 impl Names {
-    fn add(&mut self, kind: Kind, origin: Origin, id: Id) {
-        // Who is known by it first has it.
-        self.stands_for.entry(id).or_insert((kind, origin));
-        self.called.entry((kind, origin)).or_insert(id);
+    fn add(&mut self, kind: Kind, mut origin: Origin, id: Id) {
+        if self.stands_for.contains_key(&id) {
+            return;
+        }
+        while self.called.contains_key(&(kind, origin)) {
+            origin = origin.next();
+        }
+        self.stands_for.insert(id, (kind, origin));
+        self.called.insert((kind, origin), id);
     }
 
     /// Takes in what one call gave.
@@ -71,9 +86,7 @@ impl Names {
                 let pull = edge.pull();
                 if let Some((channel, feed)) = pull.tuned(*title).and_then(|id| Some((id, pull.feed_of(id)?))) {
                     self.titles.insert(channel, *title);
-                    // One that is tuned anew has another feed.
-                    self.stands_for.insert(Id::Feed(feed), (Kind::Feed, Origin::Title(*title)));
-                    self.called.insert((Kind::Feed, Origin::Title(*title)), Id::Feed(feed));
+                    self.add(Kind::Feed, Origin::Tuned(*title, 0), Id::Feed(feed));
                 }
             }
             Input::Play { request, viewing } => {
@@ -101,10 +114,10 @@ impl Names {
             Output::Open { source, channel, grant, .. } => {
                 // A title that is tuned anew has another channel.
                 let title = self.titles.get(&channel).copied();
-                let of = title.map_or(Origin::Channel(channel, 0), Origin::Title);
-                let open = self.opens.entry(of).or_default();
-                *open += 1;
-                let origin = title.map_or(Origin::Channel(channel, *open), |title| Origin::Tuned(title, *open));
+                let of = title.map_or(Origin::Channel(channel, 0), |title| Origin::Tuned(title, 0));
+                let origin = self.opens.entry(of).or_insert(of);
+                *origin = origin.next();
+                let origin = *origin;
                 self.add(Kind::Source, origin, Id::Source(source));
                 if let Some(grant) = grant {
                     self.add(Kind::Allocation, origin, Id::Allocation(grant.allocation));
@@ -140,7 +153,19 @@ impl Names {
     fn name_in(&self, other: &Names, id: Id) -> Found {
         match self.stands_for.get(&id) {
             None => Found::Nobodys,
-            Some(origin) => other.called.get(origin).map_or(Found::Missing, |id| Found::Called(*id)),
+            Some(origin) => {
+                let same = other.called.get(origin);
+                // Of a title that was tuned less often the last feed will do.
+                let last = || match origin {
+                    (Kind::Feed, Origin::Tuned(title, _)) => {
+                        let all =
+                            (Kind::Feed, Origin::Tuned(*title, 0))..=(Kind::Feed, Origin::Tuned(*title, u32::MAX));
+                        other.called.range(all).next_back().map(|(_, id)| id)
+                    }
+                    _ => None,
+                };
+                same.or_else(last).map_or(Found::Missing, |id| Found::Called(*id))
+            }
         }
     }
 

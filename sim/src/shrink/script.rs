@@ -17,7 +17,7 @@ use crate::world::hearing::{Hearing, Lag};
 use crate::world::oracle::Broken;
 
 /// How often a run is judged again because there was more to excuse in it than was thought.
-const HEARINGS: usize = 8;
+const HEARINGS: usize = 40;
 
 /// A run that can be played without some of its calls.
 pub(crate) struct Script {
