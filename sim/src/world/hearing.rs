@@ -80,6 +80,7 @@ impl Hearing {
         if let Some(due) = due {
             self.measured.slack = self.measured.slack.max(self.now.since(due));
         }
+        self.closing();
         self.budget()?;
         if let Input::Media { data, .. } = &mut input {
             self.serial += 1;
@@ -110,6 +111,15 @@ impl Hearing {
         self.court().all()
     }
 
+    /// A driver that stands still closes late, too, and of a run without some of its calls perhaps never.
+    fn closing(&mut self) {
+        let titles = &self.truth.titles;
+        let open = titles.accounts.iter().flat_map(|account| &account.open);
+        let wanted = open.filter_map(|id| titles.allocations.get(id).and_then(|row| row.dropped.max(row.let_go)));
+        let late = wanted.map(|wanted| self.now.since(wanted + CLOSING)).max();
+        self.measured.slack = self.measured.slack.max(late.unwrap_or_default());
+    }
+
     /// What an input says of what the driver did before.
     fn driven(&mut self, input: &Input) -> Verdict {
         let titles = &mut self.truth.titles;
@@ -129,14 +139,6 @@ impl Hearing {
             Input::Lost { source, .. } => {
                 if let Some(allocation) = titles.sources.get(source).map(|row| row.allocation) {
                     titles.let_go(self.now, allocation);
-                }
-            }
-            // A driver that stands still closes late, too.
-            Input::Closed { allocation } => {
-                let row = titles.allocations.get(allocation).filter(|row| row.closed.is_none());
-                if let Some(wanted) = row.and_then(|row| row.dropped.max(row.let_go)) {
-                    let late = self.now.since(wanted + CLOSING);
-                    self.measured.slack = self.measured.slack.max(late);
                 }
             }
             _ => {}
