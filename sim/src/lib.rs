@@ -97,7 +97,7 @@ pub enum Failure {
         /// Of which seed.
         seed: u64,
         /// What of it was chosen by hand.
-        options: Options,
+        options: Box<Options>,
         /// When; `NEVER` where that is not known.
         at: Time,
         /// The invariant's id.
@@ -175,5 +175,5 @@ pub fn run_with(name: &str, seed: u64, options: &Options, trace: Option<&mut dyn
             (Time::NEVER, Broken { id: "panic", what: text.to_owned() })
         }
     };
-    Err(Failure::Broken { scenario: scenario.name, seed, options: options.clone(), at, id, what })
+    Err(Failure::Broken { scenario: scenario.name, seed, options: Box::new(options.clone()), at, id, what })
 }

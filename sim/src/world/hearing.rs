@@ -29,6 +29,9 @@ pub(crate) struct Lag {
     pub unseen: Duration,
 }
 
+/// Who is told what the core was answered, what came out, and how it stands then.
+pub(crate) type Heard<'a> = dyn FnMut(&[Answer], &[Output], &Edge) + 'a;
+
 /// One run that is judged.
 pub(crate) struct Hearing {
     edge: Edge,
@@ -68,13 +71,7 @@ impl Hearing {
 
     /// Gives the core one input and judges what comes of it. `heard` is told what was answered and what came out, also where
     /// that is not right.
-    pub fn call(
-        &mut self,
-        now: Time,
-        mut input: Input,
-        env: &mut dyn Env,
-        heard: &mut dyn FnMut(&[Answer], &[Output], &Edge),
-    ) -> Verdict {
+    pub fn call(&mut self, now: Time, mut input: Input, env: &mut dyn Env, heard: &mut Heard<'_>) -> Verdict {
         self.now = self.now.max(now);
         let due = self.edge.deadline().filter(|due| *due <= self.now);
         if let Some(due) = due {
