@@ -251,11 +251,18 @@ translations! {
     source: Source(SourceId),
     allocation: Allocation(AllocationId),
     playback: Playback(PlaybackId),
-    token: Token(Token),
     feed: Feed(FeedId),
 }
 
 impl To<'_> {
+    /// A player may come with a token before the core is known to have given it: that one is kept as it is.
+    fn token(&self, token: &mut Token) -> Option<()> {
+        if let Found::Called(Id::Token(other)) = self.own.name_in(self.other, Id::Token(*token)) {
+            *token = other;
+        }
+        Some(())
+    }
+
     fn viewing(&self, viewing: &mut Viewing) -> Option<()> {
         match &mut viewing.item {
             Item::LiveTs(feed) | Item::LiveHls(feed) => self.feed(feed),
