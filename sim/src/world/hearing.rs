@@ -13,6 +13,7 @@ use holdfast_core::journal::Answer;
 use holdfast_core::time::Time;
 
 use super::Witness;
+use super::chance::CLOCK_BACK;
 use super::court::Court;
 use super::oracle::{Allowance, Broken, Verdict};
 use super::pull::truth::Channel;
@@ -58,13 +59,15 @@ impl Hearing {
         // Nobody knows here which origin is well.
         channels.iter_mut().for_each(|channel| channel.healthy.fill(None));
         let mut truth = Truth::new(rules, first, edge.feeds().feeds(), channels);
-        truth.titles.slack = lag.slack;
+        truth.titles.slack = lag.slack + CLOCK_BACK;
         let (measured, witness) = (Lag::default(), Witness::default());
         Hearing { edge, truth, witness, lag, measured, now: Time::ZERO, serial: 0, calls: 0, this_second: (0, 0) }
     }
 
     fn court(&mut self) -> Court<'_> {
-        let allowance = Allowance { slack: self.lag.slack, unseen: self.lag.unseen, early: Duration::ZERO };
+        // What belongs to one moment may have times that are a few ms apart.
+        let slack = self.lag.slack + CLOCK_BACK;
+        let allowance = Allowance { slack, unseen: self.lag.unseen, early: Duration::ZERO };
         let (truth, witness) = (&mut self.truth, &mut self.witness);
         Court { now: self.now, edge: &self.edge, truth, witness, allowance }
     }
