@@ -1,18 +1,27 @@
 //! `holdfast sim`: developers' sessions with faults, each repeatable from its seed.
 
-use std::fs;
+use std::collections::BTreeSet;
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use holdfast_sim::{Report, record, run, scenarios, story};
+use holdfast_sim::shrink::{Calls, Shrunk, run_taped, shrink};
+use holdfast_sim::{Actor, Failure, Fault, Faults, Options, Report, Witness, record, run_with, scenarios, story};
+
+/// Over so many seeds of `random` every fault has to bite and every mark has to be reached.
+const ENOUGH: u64 = 2000;
 
 /// Run Holdfast in a simulated world in which things go wrong on purpose.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// Show the scenarios and what each must show
+    /// Show the scenarios and the faults, and what each is
     #[arg(long)]
     list: bool,
     /// Which scenario
@@ -21,9 +30,24 @@ pub struct Sim {
     /// Which seed; the same seed is the same run
     #[arg(long, default_value_t = 1, conflicts_with = "seeds")]
     seed: u64,
-    /// Many seeds, without a trace: from the first up to but without the second
+    /// Many seeds, without a trace, as many at a time as there are processors: from the first up to but without the second
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     seeds: Option<Range<u64>>,
+    /// Faults of `random`: `a,b` these alone, `none`, `-a` the seed's without it, `+a` the seed's and it; `help` shows them
+    #[arg(long, value_name = "LIST", value_parser = faults, allow_hyphen_values = true)]
+    faults: Option<Chosen>,
+    /// Who takes part in `random`, as a shrunk failure names them; `none` for nobody
+    #[arg(long, value_name = "LIST", value_parser = cast)]
+    actors: Option<Cast>,
+    /// After how many ms in `random` nothing goes wrong any more, if not before
+    #[arg(long, value_name = "MS")]
+    storm: Option<u64>,
+    /// Find out what of a failure it takes: which faults, which actors, which calls
+    #[arg(long)]
+    shrink: bool,
+    /// Write the calls of the run, or what is left of them by --shrink, as a journal
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
     /// No trace
     #[arg(long)]
     quiet: bool,
@@ -32,23 +56,37 @@ pub struct Sim {
     html: Option<PathBuf>,
 }
 
+#[derive(Clone, Debug)]
+enum Chosen {
+    Help,
+    Faults(Faults),
+}
+
+type Cast = BTreeSet<Actor>;
+
 fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let bounds = text.split_once("..").and_then(|(from, to)| Some(from.parse().ok()?..to.parse().ok()?));
-    bounds.filter(|range| !range.is_empty()).ok_or_else(|| format!("`{text}` is not a range like 0..2000"))
+    let wrong = || format!("`{text}` is not a range like 0..2000");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let range = from.parse().map_err(|_| wrong())?..to.parse().map_err(|_| wrong())?;
+    if range.is_empty() {
+        return Err(format!("there is no seed in `{text}`, which ends before the second number"));
+    }
+    Ok(range)
+}
+
+fn faults(text: &str) -> Result<Chosen, String> {
+    if text == "help" { Ok(Chosen::Help) } else { text.parse().map(Chosen::Faults) }
+}
+
+fn cast(text: &str) -> Result<Cast, String> {
+    if text == "none" { Ok(Cast::new()) } else { text.split(',').map(|name| name.trim().parse()).collect() }
 }
 
 impl Sim {
     /// Runs what was asked for; the exit code is 1 where something broke.
     pub fn run(self) -> ExitCode {
         let mut out = BufWriter::new(io::stdout().lock());
-        let done = if self.list {
-            list(&mut out)
-        } else if let Some(range) = self.seeds {
-            many(&self.scenario, range, &mut out)
-        } else {
-            one(&self, &mut out)
-        };
-        match done.and_then(|code| out.flush().map(|()| code)) {
+        match self.ask(&mut out).and_then(|code| out.flush().map(|()| code)) {
             Ok(code) => code,
             // Whoever read the trace has seen enough.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -58,69 +96,245 @@ impl Sim {
             }
         }
     }
-}
 
-fn list(out: &mut impl Write) -> io::Result<ExitCode> {
-    for scenario in scenarios() {
-        writeln!(out, "{:<15} {}", scenario.name, scenario.shows)?;
+    fn ask(self, out: &mut impl Write) -> io::Result<ExitCode> {
+        let faults = match &self.faults {
+            _ if self.list => {
+                list_scenarios(out)?;
+                return list_faults(out);
+            }
+            Some(Chosen::Help) => return list_faults(out),
+            Some(Chosen::Faults(faults)) => faults.clone(),
+            None => Faults::default(),
+        };
+        let storm = self.storm.map(Duration::from_millis);
+        let options = Options { faults, cast: self.actors.clone(), storm, ..Options::default() };
+        if let Some(range) = self.seeds.clone() {
+            if self.journal.is_some() && !self.shrink {
+                eprintln!("--journal writes one run: name its --seed, or --shrink what fails of --seeds");
+                return Ok(ExitCode::from(2));
+            }
+            return match many(&self.scenario, range, &options, out)? {
+                Ok(code) => Ok(code),
+                Err(failure) => self.failed(&failure, out),
+            };
+        }
+        if self.shrink {
+            return self.shrink(self.seed, &options, out);
+        }
+        self.one(&options, out)
     }
-    Ok(ExitCode::SUCCESS)
-}
 
-fn one(Sim { scenario, seed, quiet, html, .. }: &Sim, out: &mut impl Write) -> io::Result<ExitCode> {
-    let trace = (!quiet).then_some(out as &mut dyn Write);
-    let result = match html {
-        None => run(scenario, *seed, trace),
-        Some(path) => match record(scenario, *seed, trace) {
-            Ok((result, story)) => {
-                out.flush()?;
-                if let Err(error) = fs::write(path, story::page(&story)) {
-                    eprintln!("{} cannot be written: {error}", path.display());
-                    return Ok(ExitCode::FAILURE);
+    fn one(&self, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
+        let trace = (!self.quiet).then_some(out as &mut dyn Write);
+        let result = match (&self.journal, &self.html) {
+            (Some(file), _) => {
+                let (result, tapes) = run_taped(&self.scenario, self.seed, options);
+                match tapes.first() {
+                    Some(tape) => write(file, &tape.journal())?,
+                    None if result.is_ok() => eprintln!("{} keeps no journal: nothing is written", self.scenario),
+                    None => {}
                 }
                 result
             }
-            Err(untold) => {
-                out.flush()?;
-                eprintln!("{untold}");
-                return Ok(ExitCode::FAILURE);
+            (None, Some(file)) => match record(&self.scenario, self.seed, options, trace) {
+                Ok((result, story)) => {
+                    write(file, story::page(&story).as_bytes())?;
+                    result
+                }
+                Err(untold) => {
+                    out.flush()?;
+                    eprintln!("{untold}");
+                    return Ok(ExitCode::FAILURE);
+                }
+            },
+            (None, None) => run_with(&self.scenario, self.seed, options, trace),
+        };
+        match result {
+            Ok(Report { hash, figures, events, simulated, .. }) => {
+                writeln!(out, "{events} events in {simulated:?} of simulated time")?;
+                writeln!(out, "hash: {hash:016x}")?;
+                writeln!(out, "{figures}")?;
+                Ok(ExitCode::SUCCESS)
             }
-        },
-    };
-    match result {
-        Ok(Report { hash, figures, events, simulated, .. }) => {
-            writeln!(out, "{events} events in {simulated:?} of simulated time")?;
-            writeln!(out, "hash: {hash:016x}")?;
-            writeln!(out, "{figures}")?;
-            Ok(ExitCode::SUCCESS)
+            Err(failure) => fail(&failure, out),
         }
-        Err(failure) => fail(&failure, out),
+    }
+
+    /// One of many seeds failed.
+    fn failed(&self, failure: &Failure, out: &mut impl Write) -> io::Result<ExitCode> {
+        match failure {
+            Failure::Broken { seed, options, .. } if self.shrink => {
+                fail(failure, out)?;
+                self.shrink(*seed, options, out)
+            }
+            _ => fail(failure, out),
+        }
+    }
+
+    fn shrink(&self, seed: u64, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
+        let started = Instant::now();
+        let say = |what: fmt::Arguments<'_>| eprintln!("{:>6.1} s  {what}", started.elapsed().as_secs_f32());
+        let shrunk = match shrink(&self.scenario, seed, options, say) {
+            Ok(Some(shrunk)) => shrunk,
+            Ok(None) => {
+                writeln!(out, "nothing is broken in seed {seed} of {}: there is nothing to shrink", self.scenario)?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(failure) => return fail(&failure, out),
+        };
+        let Shrunk { failure, plan, calls } = shrunk;
+        if let Some((before, after)) = plan {
+            writeln!(
+                out,
+                "it takes {} of {} faults and {} of {} actors",
+                after.faults, before.faults, after.actors, before.actors
+            )?;
+        }
+        match &calls {
+            Some(calls) => {
+                let Calls { before, log, .. } = calls;
+                writeln!(out, "it takes {} of {before} calls:", log.calls.len())?;
+                writeln!(out, "{calls}")?;
+                if let Some(file) = &self.journal {
+                    write(file, &log.write())?;
+                }
+            }
+            None => writeln!(out, "the calls alone do not show it: it takes what the actors know")?,
+        }
+        fail(&failure, out)
     }
 }
 
-fn many(name: &str, seeds: Range<u64>, out: &mut impl Write) -> io::Result<ExitCode> {
-    let (mut runs, mut events, mut simulated) = (0_u64, 0, std::time::Duration::ZERO);
-    let mut all = holdfast_sim::Witness::default();
-    for seed in seeds {
-        match run(name, seed, None) {
-            Ok(report) => {
-                runs += 1;
-                events += report.events;
-                simulated += report.simulated;
-                all.merge(&report.witness);
-            }
-            Err(failure) => return fail(&failure, out),
-        }
-    }
-    for (name, count) in all.faults.iter().chain(all.marks.iter()).filter(|(_, count)| *count > 0) {
-        writeln!(out, "{count:>10}  {name}")?;
-    }
-    writeln!(out, "figures: seeds={runs} events={events} simulated_s={}", simulated.as_secs())?;
+fn write(file: &Path, journal: &[u8]) -> io::Result<()> {
+    std::fs::write(file, journal).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
+fn list_scenarios(out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "scenarios (--scenario):")?;
+    scenarios().iter().try_for_each(|scenario| writeln!(out, "  {:<20} {}", scenario.name, scenario.shows))?;
+    writeln!(out)
+}
+
+fn list_faults(out: &mut impl Write) -> io::Result<ExitCode> {
+    writeln!(out, "faults of the scenario random (--faults):")?;
+    Fault::ALL.iter().try_for_each(|fault| writeln!(out, "  {:<20} {}", fault.as_str(), fault.about()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn fail(failure: &holdfast_sim::Failure, out: &mut impl Write) -> io::Result<ExitCode> {
+/// What many runs were.
+#[derive(Default)]
+struct Totals {
+    runs: u64,
+    events: u64,
+    simulated: Duration,
+    witness: Witness,
+    /// The failure of the first seed that has one.
+    failure: Option<(u64, Failure)>,
+}
+
+impl Totals {
+    fn add(&mut self, seed: u64, result: Result<Report, Failure>) {
+        match result {
+            Ok(report) => {
+                self.runs += 1;
+                self.events += report.events;
+                self.simulated += report.simulated;
+                self.witness.merge(&report.witness);
+            }
+            Err(failure) => {
+                if self.failure.as_ref().is_none_or(|(first, _)| seed < *first) {
+                    self.failure = Some((seed, failure));
+                }
+            }
+        }
+    }
+}
+
+fn many(
+    name: &str,
+    seeds: Range<u64>,
+    options: &Options,
+    out: &mut impl Write,
+) -> io::Result<Result<ExitCode, Failure>> {
+    let started = Instant::now();
+    let count = seeds.end - seeds.start;
+    let (next, failed) = (AtomicU64::new(seeds.start), AtomicBool::new(false));
+    let totals = Mutex::new(Totals::default());
+    let work = || {
+        while !failed.load(Ordering::Relaxed) {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                break;
+            }
+            let result = run_with(name, seed, options, None);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            let Ok(mut totals) = totals.lock() else { return };
+            totals.add(seed, result);
+            if count >= 100 && totals.runs.is_multiple_of(count.div_ceil(10)) {
+                let (runs, elapsed) = (totals.runs, started.elapsed().as_secs());
+                eprintln!("{runs} of {count} seeds hold after {elapsed} s, {} events", totals.events);
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let workers = thread::available_parallelism().map_or(1, usize::from).min(count as usize);
+        for _ in 0..workers {
+            scope.spawn(work);
+        }
+    });
+    let totals = totals.into_inner().unwrap_or_default();
+    if let Some((_, failure)) = totals.failure {
+        return Ok(Err(failure));
+    }
+    let all = &totals.witness;
+    for (title, counts) in [
+        ("faults, and how often each bit:", all.faults.iter().collect::<Vec<_>>()),
+        ("marks, and how often each was reached:", all.marks.iter().collect()),
+    ] {
+        writeln!(out, "{title}")?;
+        counts.iter().try_for_each(|(name, count)| writeln!(out, "{count:>10}  {name}"))?;
+    }
+    let elapsed = started.elapsed().as_secs_f64();
+    writeln!(
+        out,
+        "figures: seeds={} events={} simulated_s={} wall_s={elapsed:.1} events_per_s={:.0}",
+        totals.runs,
+        totals.events,
+        totals.simulated.as_secs(),
+        totals.events as f64 / elapsed.max(0.001)
+    )?;
+    let missing: Vec<_> = all.faults.missing().chain(all.marks.missing()).collect();
+    if name == "random" && *options == Options::default() && count >= ENOUGH && !missing.is_empty() {
+        out.flush()?;
+        eprintln!("over {count} seeds these never bit, or were never reached: {}", missing.join(", "));
+        return Ok(Ok(ExitCode::FAILURE));
+    }
+    Ok(Ok(ExitCode::SUCCESS))
+}
+
+fn fail(failure: &Failure, out: &mut impl Write) -> io::Result<ExitCode> {
     out.flush()?;
     eprintln!("{failure}");
     Ok(ExitCode::FAILURE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_has_a_seed_at_least() {
+        assert_eq!(seeds("3..5"), Ok(3..5));
+        for wrong in ["3", "3..", "..5", "a..b", "3...5", "5..5", "5..3", "-1..3"] {
+            assert!(seeds(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn who_takes_part_is_read_as_it_is_written() {
+        assert_eq!(cast("none"), Ok(Cast::new()));
+        assert_eq!(cast("operator,viewer-3"), Ok(Cast::from([Actor::Operator, Actor::Viewer(3)])));
+        assert!(cast("viewer-3,nobody").is_err_and(|text| text.starts_with("nobody is no actor")));
+    }
 }

@@ -5,10 +5,15 @@
 //! | `world` | does the bare core decide right when everything around it goes wrong? |
 //! | `net` | does the whole server, over a network that drops, holds and cuts? |
 //! | [`story`] | what happened, so that somebody can see it? |
+//! | [`judge`](mod@judge) | does a journal, whatever it is of, break an invariant? |
+//! | [`shrink`](mod@shrink) | what of a failure does it take? |
 #![forbid(unsafe_code)]
 
+pub mod judge;
 mod net;
+pub mod shrink;
 pub mod story;
+mod tape;
 mod world;
 
 use std::fmt;
@@ -19,10 +24,13 @@ use std::time::Duration;
 
 use holdfast_core::time::Time;
 
-use story::{Story, tape};
+pub use judge::judge;
+use story::Story;
+pub use tape::Tape;
 pub use world::Witness;
 pub use world::chance::{Fault, Mark, Name, Tally};
 pub use world::crowd::{Crowd, Journal};
+pub use world::options::{Actor, Faults, Options, near};
 use world::oracle::Broken;
 
 /// One scenario: a name, what it must show, and how it is run.
@@ -85,12 +93,19 @@ pub enum Failure {
         /// The name.
         name: String,
     },
+    /// A scenario is a script: nothing of it can be chosen by hand.
+    Script {
+        /// Its name.
+        name: &'static str,
+    },
     /// An invariant does not hold.
     Broken {
         /// In which scenario.
         scenario: &'static str,
         /// Of which seed.
         seed: u64,
+        /// What of it was chosen by hand.
+        options: Box<Options>,
         /// When; `NEVER` where that is not known.
         at: Time,
         /// The invariant's id.
@@ -103,13 +118,19 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Unknown { name } => write!(f, "there is no scenario {name}; `holdfast sim --list` shows them"),
-            Failure::Broken { scenario, seed, at, id, what } => {
+            Failure::Unknown { name } => {
+                let near = near(name, scenarios().iter().map(|scenario| scenario.name));
+                write!(f, "there is no scenario {name}{near}; `holdfast sim --list` shows them")
+            }
+            Failure::Script { name } => {
+                write!(f, "{name} is a script: its faults, actors and time cannot be chosen, as those of random can")
+            }
+            Failure::Broken { scenario, seed, options, at, id, what } => {
                 match *at {
                     Time::NEVER => write!(f, "{id} in seed {seed}: {what}; again: ")?,
                     at => write!(f, "{id} is broken at {at:?} of seed {seed}: {what}; again: ")?,
                 }
-                write!(f, "holdfast sim --scenario {scenario} --seed {seed}")
+                write!(f, "holdfast sim --scenario {scenario} --seed {seed}{options}")
             }
         }
     }
@@ -138,9 +159,22 @@ pub fn scenarios() -> &'static [Scenario] {
 
 /// Runs one scenario with one seed; each event is written to `trace`, a line each, if there is one.
 pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, Failure> {
+    run_with(name, seed, &Options::default(), trace)
+}
+
+/// The same, with something chosen by hand.
+pub fn run_with(name: &str, seed: u64, options: &Options, trace: Option<&mut dyn Write>) -> Result<Report, Failure> {
     let scenario = scenarios().iter().find(|scenario| scenario.name == name);
     let scenario = scenario.ok_or_else(|| Failure::Unknown { name: name.to_owned() })?;
-    let played = panic::catch_unwind(AssertUnwindSafe(|| (scenario.play)(seed, trace)));
+    let chosen = *options != Options::default();
+    if chosen && scenario.name != world::RANDOM {
+        return Err(Failure::Script { name: scenario.name });
+    }
+    let play = || match chosen {
+        true => world::random::play_with(seed, options, trace),
+        false => (scenario.play)(seed, trace),
+    };
+    let played = panic::catch_unwind(AssertUnwindSafe(play));
     let (at, Broken { id, what }) = match played {
         Ok(Ok(report)) => return Ok(report),
         Ok(Err(broken)) => broken,
@@ -151,23 +185,24 @@ pub fn run(name: &str, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repor
             (Time::NEVER, Broken { id: "panic", what: text.to_owned() })
         }
     };
-    Err(Failure::Broken { scenario: scenario.name, seed, at, id, what })
+    Err(Failure::Broken { scenario: scenario.name, seed, options: Box::new(options.clone()), at, id, what })
 }
 
-/// As [`run`], and what happened in it as a story, up to where it broke if it did.
+/// As [`run_with`], and what happened in it as a story, up to where it broke if it did.
 ///
 /// # Errors
 /// There is no such scenario, or no edge in it kept a journal.
 pub fn record(
     name: &str,
     seed: u64,
+    options: &Options,
     trace: Option<&mut dyn Write>,
 ) -> Result<(Result<Report, Failure>, Story), Untold> {
-    let (played, recordings) = tape::record(|| run(name, seed, trace));
+    let (played, tapes) = tape::record(|| run_with(name, seed, options, trace));
     if let Err(Failure::Unknown { name }) = played {
         return Err(Untold::Unknown { name });
     }
-    let story = story::of_recordings(&recordings).ok_or(Untold::NoJournal)?;
+    let story = story::of_tapes(&tapes).ok_or(Untold::NoJournal)?;
     let story = story.titled(format!("Holdfast: {name}, seed {seed}"));
     Ok(match &played {
         Err(Failure::Broken { at, id, what, .. }) => {

@@ -1,10 +1,16 @@
 //! The random world over fixed seeds, and every scenario twice.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use holdfast_sim::{Failure, Report, Scenario, Witness, run, scenarios};
 
-const SEEDS: u64 = 2000;
+/// So many seeds of the random world, or as many as there are in this time, but these at least: over them every fault has to bite
+/// and every mark to be reached.
+const SEEDS: u64 = 20_000;
+const LONG: Duration = Duration::from_secs(60);
+const ENOUGH: u64 = 2000;
 
 /// Those of the world that must hold.
 fn of_the_world() -> impl Iterator<Item = &'static Scenario> {
@@ -12,27 +18,36 @@ fn of_the_world() -> impl Iterator<Item = &'static Scenario> {
 }
 
 #[test]
-fn every_invariant_holds_over_the_fixed_seeds_and_every_fault_bites() {
-    let half = |from: u64| {
-        let mut all = Witness::default();
-        for seed in (from..SEEDS).step_by(2) {
-            match run("random", seed, None) {
-                Ok(Report { witness, .. }) => all.merge(&witness),
-                Err(failure) => panic!("{failure}"),
+fn every_invariant_holds_over_the_seeds_and_every_fault_bites() {
+    let (started, next) = (Instant::now(), AtomicU64::new(0));
+    let half = || {
+        let (mut all, mut runs, mut events, mut simulated) = (Witness::default(), 0, 0, Duration::ZERO);
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= SEEDS || seed >= ENOUGH && started.elapsed() >= LONG {
+                return (all, runs, events, simulated);
             }
+            let report: Report = run("random", seed, None).unwrap_or_else(|failure| panic!("{failure}"));
+            all.merge(&report.witness);
+            (runs, events, simulated) = (runs + 1, events + report.events, simulated + report.simulated);
         }
-        all
     };
-    let mut all = Witness::default();
+    let (mut all, mut runs, mut events, mut simulated) = (Witness::default(), 0, 0, Duration::ZERO);
     thread::scope(|scope| {
-        let halves = [scope.spawn(move || half(0)), scope.spawn(move || half(1))];
-        halves.into_iter().for_each(|half| match half.join() {
-            Ok(witness) => all.merge(&witness),
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
+        let halves = [scope.spawn(half), scope.spawn(half)];
+        for half in halves {
+            let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            all.merge(&half.0);
+            (runs, events, simulated) = (runs + half.1, events + half.2, simulated + half.3);
+        }
     });
+    let took = started.elapsed();
+    println!("{runs} seeds, {events} events, {simulated:?} of simulated time in {took:?}");
+    for (name, count) in all.faults.iter().chain(all.marks.iter()) {
+        println!("{count:>10}  {name}");
+    }
     let inert: Vec<_> = all.faults.missing().chain(all.marks.missing()).collect();
-    assert!(inert.is_empty(), "never bit, or never reached, over {SEEDS} seeds: {inert:?}");
+    assert!(inert.is_empty(), "never bit, or never reached, over {runs} seeds: {inert:?}");
 }
 
 #[test]
@@ -68,4 +83,7 @@ fn the_canary_is_found() {
 #[test]
 fn a_scenario_that_is_not_there_is_named() {
     assert_eq!(run("w99", 1, None), Err(Failure::Unknown { name: "w99".into() }));
+    let text = |name: &str| run(name, 1, None).map(drop).map_err(|failure| failure.to_string());
+    let near = "there is no scenario rando (did you mean random?); `holdfast sim --list` shows them";
+    assert_eq!(text("rando"), Err(near.to_owned()));
 }

@@ -8,7 +8,7 @@ use holdfast_core::input::{EndReason, UserId};
 use holdfast_core::playback::Place;
 use holdfast_io::origin::Origin as Url;
 use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
-use holdfast_io::server::{Limits, Settings};
+use holdfast_io::server::{Limits, Recording, Settings};
 use holdfast_io::users::{Login, Password, Status};
 use tokio::task::spawn_local;
 use tokio::time::{sleep, timeout};

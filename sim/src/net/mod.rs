@@ -38,7 +38,7 @@ pub(crate) use pulled::SCENARIOS as PULLED_SCENARIOS;
 pub(crate) use scenarios::SCENARIOS;
 pub(crate) use soak::SCENARIOS as SOAK_SCENARIOS;
 
-use crate::story::tape::{self, Recording};
+use crate::tape::{self, Tape};
 use crate::world::oracle::Broken;
 use crate::{Figures, Report, Witness};
 
@@ -261,8 +261,8 @@ fn play(script: Script, seed: u64, trace: Option<&mut dyn Write>) -> Result<Repo
     let shared = stage.shared.clone();
     for (name, edge) in shared.edges.borrow().iter() {
         tape::keep(|| {
-            let journal = edge.server.borrow().recorded().journal()?;
-            Some(Recording { name: (*name).to_owned(), journal, faults: Vec::new() })
+            let whole = edge.server.borrow().recorded().journal()?;
+            Some(Tape { name: (*name).to_owned(), whole, ..Tape::default() })
         });
     }
     let closed = played.and_then(|()| stage.close(figures));

@@ -14,7 +14,6 @@ mod page;
 mod playback;
 mod publish;
 mod pull;
-pub(crate) mod tape;
 #[cfg(test)]
 mod tests;
 mod viewers;
@@ -30,9 +29,9 @@ use holdfast_core::journal::{self, JournalFault, Step};
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
+use crate::tape::Tape;
 use lanes::{Board, Group, Key, Lane, LaneId, Texts, Weight};
 pub use page::page;
-use tape::Recording;
 
 /// A run, ready to be drawn.
 #[derive(Debug)]
@@ -66,18 +65,18 @@ pub fn of_journal(bytes: &[u8]) -> Result<Story, JournalFault> {
 
 /// What simulated edges were given, one after the other; `None` where there is none. What a journal that does not repeat shows up to
 /// there is shown: it is why somebody looks.
-pub(crate) fn of_recordings(recordings: &[Recording]) -> Option<Story> {
+pub(crate) fn of_tapes(tapes: &[Tape]) -> Option<Story> {
     let mut teller = Teller::default();
-    for (number, recording) in recordings.iter().enumerate() {
-        match (recordings.len(), recording.name.as_str()) {
+    for (number, tape) in tapes.iter().enumerate() {
+        match (tapes.len(), tape.name.as_str()) {
             (1, _) => {}
             (_, "") => teller.next(&format!("edge {}", number + 1)),
             (_, name) => teller.next(name),
         }
-        let mut faults = recording.faults.iter().peekable();
+        let mut faults = tape.faults.iter().peekable();
         // Where the core panics in the run, it does so here, too: what was before that is what somebody wants to see.
         let played = panic::catch_unwind(AssertUnwindSafe(|| {
-            journal::replay(&recording.journal, |step| {
+            journal::replay(&tape.whole, |step| {
                 teller.step(&step);
                 while let Some((at, _, name)) = faults.next_if(|(_, call, _)| *call <= step.call) {
                     teller.fault(*at, name, &met(step.input));
@@ -91,7 +90,7 @@ pub(crate) fn of_recordings(recordings: &[Recording]) -> Option<Story> {
             Err(_) => teller.stray("the core panics"),
         }
     }
-    (!recordings.is_empty()).then(|| teller.finish())
+    (!tapes.is_empty()).then(|| teller.finish())
 }
 
 /// Which input a fault came with.

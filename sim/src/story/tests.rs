@@ -1,5 +1,6 @@
 //! Stories of runs whose outcome is known.
 
+use crate::Options;
 use std::time::Duration;
 
 use holdfast_core::config::{Channel, Config, Endpoint};
@@ -10,7 +11,7 @@ use super::lanes::State;
 use super::*;
 
 fn told(scenario: &str, seed: u64) -> Story {
-    crate::record(scenario, seed, None).expect("it keeps a journal").1
+    crate::record(scenario, seed, &Options::default(), None).expect("it keeps a journal").1
 }
 
 fn lane<'s>(story: &'s Story, name: &str) -> &'s Lane {
@@ -74,7 +75,7 @@ fn in_order(scenario: &str, story: &Story) {
 
 #[test]
 fn faults_are_marked_when_they_bit() {
-    let (result, story) = crate::record("random", 3, None).expect("it keeps a journal");
+    let (result, story) = crate::record("random", 3, &Options::default(), None).expect("it keeps a journal");
     let witness = result.expect("it holds").witness;
     for (name, count) in witness.faults.iter() {
         let marked = story.lanes.iter().find(|lane| lane.group == Group::Faults && lane.name == name);
@@ -84,7 +85,7 @@ fn faults_are_marked_when_they_bit() {
 
 #[test]
 fn a_broken_invariant_is_marked_with_its_id() {
-    let (result, story) = crate::record("canary", 7, None).expect("it keeps a journal");
+    let (result, story) = crate::record("canary", 7, &Options::default(), None).expect("it keeps a journal");
     assert!(result.is_err());
     let broken = story.broken.as_ref().expect("it is broken");
     assert_eq!(broken.id, "publish-3");
@@ -102,11 +103,11 @@ fn several_edges_stand_one_below_another() {
 
 #[test]
 fn a_story_that_begins_in_the_middle_begins_with_what_is_there() {
-    let (_, recordings) = tape::record(|| crate::run("w1", 1, None));
-    let whole = of_journal(&recordings[0].journal).expect("it repeats");
+    let (_, tapes) = crate::tape::record(|| crate::run("w1", 1, None));
+    let whole = of_journal(&tapes[0].whole).expect("it repeats");
     let displaced = lane(&whole, "live").spans[3].from;
     let mut teller = Teller::default();
-    journal::replay(&recordings[0].journal, |step| {
+    journal::replay(&tapes[0].whole, |step| {
         // Half a second before the first session is displaced, and long after it was let in.
         if step.now + Duration::from_millis(500) >= displaced {
             teller.step(&step);

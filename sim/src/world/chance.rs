@@ -5,12 +5,14 @@ use rand::rngs::SmallRng;
 
 use std::time::Duration;
 
+use super::options::Faults;
+
 /// A list of names with all of them in order.
 macro_rules! names {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[doc = $about:literal])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum $name { $(#[doc = $word] #[doc = ""] $(#[$about])* $variant,)+ }
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum $name { $(#[doc = $word] #[doc = ""] $(#[doc = $about])* $variant,)+ }
 
         impl $name {
             /// Every one.
@@ -19,6 +21,11 @@ macro_rules! names {
             /// The word for it.
             pub fn as_str(self) -> &'static str {
                 match self { $($name::$variant => $word,)+ }
+            }
+
+            /// What it means, in a line; empty where the word says it.
+            pub fn about(self) -> &'static str {
+                match self { $($name::$variant => concat!($($about),*),)+ }.trim_ascii()
             }
         }
 
@@ -55,6 +62,8 @@ names! {
         SilentVanish = "silent-vanish",
         /// A POST's client is gone without a word before it has its answer.
         VanishWhileAsking = "vanish-while-asking",
+        /// That a publisher's connection is over is heard long after its last packet.
+        LateFin = "late-fin",
         /// A publisher freezes and thaws.
         Flap = "flap",
         /// A client hangs up while its POST is held.
@@ -468,6 +477,33 @@ impl Plan {
             plan.unseen = std::array::from_fn(|_| ms(*pick(rng, &[0, 1, 15, 60])));
         }
         plan
+    }
+
+    /// The same with the faults that were chosen by hand: one that the seed has not is neither rare nor constant.
+    pub fn choose(mut self, faults: &Faults) -> Self {
+        let drawn = self.has(Fault::EvidenceDelay);
+        for fault in Fault::ALL {
+            let rate = &mut self.rates[fault.index()];
+            *rate = if faults.has(*fault, *rate > 0) { (*rate).max(u16::from(*rate == 0) * 200) } else { 0 };
+        }
+        let ms = Duration::from_millis;
+        self.stall = if self.has(Fault::Stall) { self.stall.max(ms(30)) } else { Duration::ZERO };
+        self.late = match (self.has(Fault::LostWake), self.has(Fault::LateTick)) {
+            (true, _) => self.late.max(ms(60)),
+            (false, true) => ms(30),
+            (false, false) => Duration::ZERO,
+        };
+        if !self.has(Fault::EvidenceDelay) {
+            self.unseen = [Duration::ZERO; 3];
+        } else if !drawn {
+            self.unseen = [ms(15), ms(60), ms(1)];
+        }
+        self
+    }
+
+    /// The faults that may happen in this run.
+    pub fn faults(&self) -> impl Iterator<Item = Fault> + '_ {
+        Fault::ALL.iter().copied().filter(|fault| self.has(*fault))
     }
 
     /// Whether it may happen in this run.

@@ -43,7 +43,14 @@ impl Crowd {
     /// # Errors
     /// The invariant that does not hold.
     pub fn run(self, seed: u64) -> Result<Report, Failure> {
-        self.live(seed).map_err(|(at, Broken { id, what })| Failure::Broken { scenario: "crowd", seed, at, id, what })
+        self.live(seed).map_err(|(at, Broken { id, what })| Failure::Broken {
+            scenario: "crowd",
+            seed,
+            options: Box::default(),
+            at,
+            id,
+            what,
+        })
     }
 
     fn live(self, seed: u64) -> Result<Report, (Time, Broken)> {

@@ -4,15 +4,18 @@
 //! computed when the core looks ([`stream`]). After each call the oracles judge the core by the actors' [`truth`].
 
 pub(crate) mod chance;
+mod court;
 pub(crate) mod crowd;
 mod driver;
+pub(crate) mod hearing;
 mod named;
+pub(crate) mod options;
 pub(crate) mod oracle;
 mod playback;
 mod publisher;
 mod pull;
 mod queue;
-mod random;
+pub(crate) mod random;
 mod rows;
 mod side;
 mod stream;
@@ -21,7 +24,7 @@ mod truth;
 mod viewer;
 mod witness;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Write;
 use std::time::Duration;
@@ -30,12 +33,13 @@ use holdfast_core::config::{self, Config};
 use holdfast_core::input::{
     AllocationId, ChannelId, Input, Output, ProviderId, RequestId, SessionId, SourceId, Writer,
 };
-use holdfast_core::journal::{self, Log, Recorded};
+use holdfast_core::journal::{self, Head, Log, Recorded};
 use holdfast_core::time::Time;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
 use chance::{CLOCK_BACK, Fault, Mark, Plan};
+use court::Court;
 use driver::Driver;
 use oracle::{Allowance, Bench, Broken};
 use publisher::Publisher;
@@ -50,7 +54,7 @@ use truth::Truth;
 use viewer::{Seats, Viewer};
 pub use witness::Witness;
 
-use crate::story::tape::Taped;
+use crate::tape::Taped;
 use crate::{Figures, Report};
 
 pub(crate) use named::SCENARIOS;
@@ -58,6 +62,8 @@ pub(crate) use playback::SCENARIOS as PLAYBACK_SCENARIOS;
 pub(crate) use pull::{EDGES_SCENARIOS, SCENARIOS as PULL_SCENARIOS};
 pub(crate) use titles::SCENARIOS as TITLES_SCENARIOS;
 
+/// The scenario that is drawn from its seed.
+pub(crate) const RANDOM: &str = "random";
 /// More calls than this within one simulated second are a live-lock, in a world of the usual size.
 const CALLS_A_SECOND: u64 = 20_000;
 /// How much of a run's end is replayed on its own: so little that nearly every run is longer.
@@ -108,6 +114,8 @@ pub(crate) struct World<'t> {
     edge: Taped,
     truth: Truth,
     plan: Plan,
+    /// Who takes part; `None`: everybody.
+    cast: Option<BTreeSet<options::Actor>>,
     allowance: Allowance,
     witness: Witness,
     queue: Queue<Event>,
@@ -171,7 +179,7 @@ impl<'t> World<'t> {
 
     /// The same, and users from `first` on play titles.
     pub fn with_titles(config: Config, first: usize, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
-        let edge = Taped::on(config.clone());
+        let edge = Taped::on(Head { seed: Some(seed), config: config.clone(), ..Head::default() });
         let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
         let numbered = || config.channels.iter().enumerate();
         let channel = |(place, settings): (usize, &config::Channel)| {
@@ -191,6 +199,7 @@ impl<'t> World<'t> {
             edge,
             allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
             plan,
+            cast: None,
             witness: Witness::default(),
             queue: Queue::default(),
             dice: generator(seed, 1),
@@ -327,17 +336,13 @@ impl<'t> World<'t> {
 
     fn handle(&mut self, input: Input) -> Result<(), Broken> {
         self.budget()?;
-        self.witness.input(self.now, &self.truth, &input);
-        self.witness.play_input(&self.truth, &input);
-        self.witness.title_input(&self.truth, &input);
         if self.trace.is_some() && input != Input::Tick {
             self.say(format_args!("→ {}", brief(&input)));
         }
         let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
         // With a clock that goes back, what is due may be so only now.
         let stale = self.truth.titles.is_stale(&input) && !self.plan.has(Fault::ClockBack);
-        self.truth.before(self.now, clock, &input);
-        self.note_kick(&input);
+        self.court().before(clock, &input);
         let mut senses = Senses {
             now: self.now,
             truth: &self.truth,
@@ -349,37 +354,17 @@ impl<'t> World<'t> {
         self.edge.handle(clock, input.clone(), &mut senses);
         let mut outputs = std::mem::take(&mut self.scratch);
         outputs.extend(std::iter::from_fn(|| self.edge.poll()));
-        self.name_playbacks(&input);
         for output in &outputs {
             if self.trace.is_some() {
                 self.say(format_args!("← {output:?}"));
             }
-            if stale {
-                let what = format!("{output:?} comes of {input:?}");
-                return Err(Broken { id: "play-17", what });
-            }
-            if self.truth.titles.concerns(output, self.truth.channels.len()) {
-                self.bench().title_output(&input, output)?;
-                self.witness.title_output(self.now, &self.truth, &input, output);
-                self.truth.title_output(self.now, output);
-                continue;
-            }
-            self.truth.play_hear(self.now, output);
-            self.bench().play_output(&input, output)?;
-            self.bench().output(&input, output)?;
-            self.witness.output(self.now, &self.truth, output);
-            self.witness.play_output(self.now, &self.truth, output);
-            self.truth.output(self.now, &input, output);
-            self.truth.play_output(self.now, &input, output);
             self.blame(output);
         }
         self.edge.note(self.now, &self.witness.faults);
-        let taken = self.taken(&input)?;
-        self.truth.after(self.now, &input);
-        self.truth.play_after(self.now);
-        self.truth.title_after(self.now, &input);
-        self.truth.pull_after(self.now, &input, taken);
-        self.judge(&input, &outputs)?;
+        self.court().after(&input, &outputs, stale)?;
+        if self.calls.is_multiple_of(self.judge_all) {
+            self.court().all()?;
+        }
         for output in outputs.drain(..) {
             self.react(output)?;
         }
@@ -387,20 +372,9 @@ impl<'t> World<'t> {
         Ok(())
     }
 
-    /// Whom an operator ends, as it stands before that.
-    fn note_kick(&mut self, input: &Input) {
-        let Input::Kick { playback, .. } = input else { return };
-        let row = self.edge.edge().playback().get(*playback).filter(|row| self.truth.titles.is_of(row.viewing.user));
-        self.truth.titles.kicked = row.map(|row| (*playback, row.viewing));
-    }
-
-    /// Whether a source's media went into its feed, which is judged.
-    fn taken(&self, input: &Input) -> Result<bool, Broken> {
-        let Input::Media { feed, from: Writer::Source(source), random_access, .. } = input else { return Ok(false) };
-        let Some(row) = self.truth.feeds.get(feed) else { return Ok(false) };
-        let bytes = self.edge.edge().feeds().status(self.now, *feed).map_or(0, |status| status.bytes_in);
-        self.bench().media(*source, random_access.is_some(), bytes > row.head)?;
-        Ok(bytes > row.head)
+    fn court(&mut self) -> Court<'_> {
+        let (truth, witness) = (&mut self.truth, &mut self.witness);
+        Court { now: self.now, edge: self.edge.edge(), truth, witness, allowance: self.allowance }
     }
 
     fn budget(&mut self) -> Result<(), Broken> {
@@ -418,40 +392,6 @@ impl<'t> World<'t> {
 
     fn bench(&self) -> Bench<'_> {
         Bench { truth: &self.truth, now: self.now, allowance: self.allowance }
-    }
-
-    fn judge(&mut self, input: &Input, outputs: &[Output]) -> Result<(), Broken> {
-        if let Input::Media { from: Writer::Session(session), .. } = input
-            && let Some(feed) = self.truth.sessions.get(session).map(|session| session.feed)
-        {
-            self.watch_starts(feed)?;
-            self.bench().feed(self.edge.edge(), feed)?;
-        }
-        if let Input::Media { feed, from: Writer::Source(_), .. } = input {
-            self.watch_starts(*feed)?;
-            self.bench().feed(self.edge.edge(), *feed)?;
-        }
-        if let Input::KeyFrameWanted { feed } = input {
-            self.bench().key_frame(*feed, outputs)?;
-        }
-        for output in outputs {
-            match output {
-                Output::Ready { feed } => self.watch_starts(*feed)?,
-                Output::Joined { viewer, .. } => {
-                    if let Some(feed) = self.truth.viewers.get(viewer).map(|viewer| viewer.feed) {
-                        self.watch_starts(feed)?;
-                    }
-                }
-                _ => {}
-            }
-        }
-        self.bench().standing(self.edge.edge())?;
-        self.bench().titles_standing(self.edge.edge())?;
-        if self.calls.is_multiple_of(self.judge_all) {
-            self.bench().all(self.edge.edge())?;
-            self.truth.titles.prune(self.now);
-        }
-        Ok(())
     }
 
     fn react(&mut self, output: Output) -> Result<(), Broken> {
@@ -536,7 +476,8 @@ impl<'t> World<'t> {
     }
 }
 
-fn brief(input: &Input) -> String {
+/// An input in a line.
+pub(crate) fn brief(input: &Input) -> String {
     match input {
         Input::Media { feed, from, data, random_access } => {
             let mark = if random_access.is_some() { ", random access" } else { "" };

@@ -210,7 +210,8 @@ impl Bench<'_> {
         let silence = settings.dead_after.max(looks) + self.allowance.slack + self.allowance.unseen;
         let dead = |session: &Session| {
             let evidence = session.stream.at(self.now);
-            let silent = evidence.last_any().is_some_and(|last| last + silence <= self.now);
+            let known = session.stream.told_until().map_or(self.now, |until| until.min(self.now));
+            let silent = evidence.last_any().is_some_and(|last| last + silence <= known);
             session.is_live() && evidence.audio.last.is_some() && silent
         };
         self.truth.holders(place).find(|(_, session)| dead(session)).map(|(id, _)| id)
@@ -218,6 +219,10 @@ impl Bench<'_> {
 
     /// Whether audio came without a pause all through the `span` before now.
     fn dense(&self, session: &Session, span: Duration) -> bool {
+        if session.stream.told_until().is_some() {
+            // Between two looks nobody knows.
+            return false;
+        }
         let until = self.now - self.allowance.unseen;
         let count = |at| session.stream.at(at).audio.count;
         u128::from(count(until) - count(until - span)) * 22 >= span.as_millis()

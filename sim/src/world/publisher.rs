@@ -7,6 +7,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Mark, pick, span};
+use super::options::Actor;
 use super::oracle::Broken;
 use super::stream::{Rhythm, Track};
 use super::truth::Fate;
@@ -219,7 +220,7 @@ impl World<'_> {
     }
 
     fn post(&mut self, index: usize) -> Result<(), Broken> {
-        if self.healed {
+        if self.healed || !self.attends(Actor::Publisher(index as u32)) {
             return Ok(());
         }
         let request = self.request(Some(Owner::Publisher(index)));
@@ -316,6 +317,7 @@ impl World<'_> {
         let silent = plan.strikes(Fault::SilentVanish, dice);
         let late = plan.strikes(Fault::LateDelete, dice).then(|| span(dice, 0, 15_000));
         let twice = plan.strikes(Fault::DoubledEnd, dice).then(|| span(dice, 0, 2_000));
+        let fin = (silent && plan.strikes(Fault::LateFin, dice)).then(|| span(dice, 500, 12_000));
         let goodbyes = [EndReason::Deleted, EndReason::DtlsClosed, EndReason::IceFailed, EndReason::Bye];
         let (reason, again) = (*pick(dice, &goodbyes), *pick(dice, &goodbyes[1..]));
         self.send(session, None);
@@ -325,6 +327,9 @@ impl World<'_> {
             self.send_after(after, Input::End { session, reason: EndReason::Deleted });
         }
         if let Some(after) = twice {
+            self.send_after(after, Input::End { session, reason: again });
+        }
+        if let Some(after) = fin {
             self.send_after(after, Input::End { session, reason: again });
         }
         if silent {

@@ -15,6 +15,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Plan, pick, span};
+use super::options::{Actor, Options};
 use super::oracle::{Allowance, Broken};
 use super::playback::{settings, users};
 use super::pull::channels;
@@ -24,15 +25,46 @@ use crate::{Figures, Report};
 
 /// Runs one seed.
 pub(super) fn play(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
-    let mut dice = generator(seed, 0);
-    let plan = Plan::draw(&mut dice);
-    let mut config = config(&mut dice);
-    let first = titles::configure(&mut dice, &mut config);
-    let mut world = World::with_titles(config, first, seed, plan, trace);
-    let lived = world.live_through(&mut dice);
+    play_with(seed, &Options::default(), trace)
+}
+
+/// Runs one seed with what was chosen by hand.
+pub(crate) fn play_with(seed: u64, options: &Options, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
+    let (mut world, mut dice) = begin(seed, options, trace);
+    let lived = world.live_through(&mut dice, options.storm);
     let now = world.now;
     let figures = world.figures();
     lived.and_then(|()| world.close(figures)).map_err(|broken| (now, broken))
+}
+
+/// Who and what a seed has, as far as it is chosen.
+pub(crate) fn cast(seed: u64, options: &Options) -> (Vec<Fault>, Vec<Actor>) {
+    let (mut world, mut dice) = begin(seed, options, None);
+    world.populate(&mut dice);
+    let faults = world.plan.faults().collect();
+    let numbered = |count: usize| 0..count as u32;
+    let publishers = numbered(world.publishers.len()).map(Actor::Publisher);
+    let viewers = numbered(world.viewers.len()).map(Actor::Viewer);
+    let devices = numbered(world.devices.len()).map(Actor::Device);
+    let providers = numbered(world.providers.len()).map(Actor::Provider);
+    let origins = (0..).zip(&world.origins);
+    let origins =
+        origins.flat_map(|(channel, all)| numbered(all.len()).map(move |index| Actor::Origin(channel, index)));
+    let all = publishers.chain(viewers).chain(devices).chain(providers).chain(origins).chain([Actor::Operator]);
+    (faults, all.filter(|actor| world.attends(*actor)).collect())
+}
+
+fn begin<'t>(seed: u64, options: &Options, trace: Option<&'t mut dyn Write>) -> (World<'t>, SmallRng) {
+    let mut dice = generator(seed, 0);
+    let plan = Plan::draw(&mut dice).choose(&options.faults);
+    let mut config = config(&mut dice);
+    let first = titles::configure(&mut dice, &mut config);
+    let mut world = World::with_titles(config, first, seed, plan, trace);
+    world.cast = options.cast.clone();
+    if options.untold {
+        world.allowance = Allowance::default();
+    }
+    (world, dice)
 }
 
 fn config(dice: &mut SmallRng) -> Config {
@@ -83,10 +115,15 @@ impl World<'_> {
         figures
     }
 
-    fn live_through(&mut self, dice: &mut SmallRng) -> Result<(), Broken> {
+    /// Whether somebody takes part.
+    pub(super) fn attends(&self, actor: Actor) -> bool {
+        self.cast.as_ref().is_none_or(|cast| cast.contains(&actor))
+    }
+
+    fn live_through(&mut self, dice: &mut SmallRng, most: Option<Duration>) -> Result<(), Broken> {
         self.populate(dice);
-        let storm = self.now + span(dice, 20_000, 60_000);
-        self.run(storm)?;
+        let storm = span(dice, 20_000, 60_000);
+        self.run(self.now + most.map_or(storm, |most| storm.min(most)))?;
         self.bench().all(self.edge.edge())?;
         self.heal()?;
         self.settle()?;
@@ -124,7 +161,9 @@ impl World<'_> {
         self.populate_titles(dice);
         self.plan_stall();
         let at = self.now + span(dice, 500, 20_000);
-        self.plan_event(at, Event::Operator);
+        if self.attends(Actor::Operator) {
+            self.plan_event(at, Event::Operator);
+        }
     }
 
     /// An operator, or whoever comes by, does something.

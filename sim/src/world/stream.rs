@@ -82,6 +82,8 @@ impl Window {
 pub struct Stream {
     before: [Arrivals; 3],
     windows: VecDeque<Window>,
+    /// What the core was told, where nobody knows what was sent: the moment for which that is so, and the evidence.
+    told: VecDeque<(Time, Evidence)>,
 }
 
 impl Stream {
@@ -108,8 +110,33 @@ impl Stream {
         self.windows.back().is_some_and(|window| window.until == Time::NEVER)
     }
 
+    /// What was told of it is so for the moment `at`.
+    pub fn tell(&mut self, at: Time, evidence: Evidence) {
+        while self.told.len() > 1 && self.told[1].0 + MEMORY <= at {
+            self.told.pop_front();
+        }
+        self.told.push_back((at, evidence));
+    }
+
+    /// Up to when it is known what was sent; `None` where it always is.
+    pub fn told_until(&self) -> Option<Time> {
+        self.told.back().map(|(at, _)| *at)
+    }
+
+    /// What was told last; `None` where nothing was.
+    pub fn told(&self) -> Option<(Time, Evidence)> {
+        self.told.back().copied()
+    }
+
     /// What came of audio, video and control up to and with these times, none further back than [`MEMORY`].
     pub fn evidence(&self, at: [Time; 3]) -> Evidence {
+        if !self.told.is_empty() {
+            let told = |at: Time| {
+                let known = self.told.iter().rev().find(|(told, _)| *told <= at);
+                known.map(|(_, evidence)| *evidence).unwrap_or_default()
+            };
+            return Evidence { audio: told(at[0]).audio, video: told(at[1]).video, control: told(at[2]).control };
+        }
         let sum = |kind: usize| {
             let windows = self.windows.iter().map(|window| window.arrivals(window.rhythm.tracks()[kind], at[kind]));
             windows.fold(self.before[kind], add)

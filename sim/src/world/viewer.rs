@@ -7,10 +7,11 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Mark, pick, span};
+use super::options::Actor;
 use super::oracle::Broken;
 use super::playback::Player;
 use super::rows::Rows;
-use super::truth::{Chunk, is_of};
+use super::truth::Chunk;
 use super::{Event, Owner, World};
 
 pub(super) struct Viewer {
@@ -262,6 +263,9 @@ impl World<'_> {
     }
 
     fn join(&mut self, index: usize) -> Result<(), Broken> {
+        if !self.attends(Actor::Viewer(index as u32)) {
+            return Ok(());
+        }
         let request = self.request(Some(Owner::Viewer(index)));
         let viewer = &mut self.viewers[index];
         viewer.asking = Some(request);
@@ -300,7 +304,7 @@ impl World<'_> {
             Pace::Stopped => return Ok(()),
         };
         let slow = viewer.pace != Pace::Fast;
-        let (bytes, left) = self.check_bytes(id, most)?;
+        let (bytes, left) = self.court().check_bytes(id, most)?;
         if slow && left > 0 {
             self.witness.faults.add(Fault::ViewerSlow);
             self.read_soon(index);
@@ -309,74 +313,6 @@ impl World<'_> {
             return Ok(());
         }
         self.call(Input::Sent { viewer: id, bytes })
-    }
-
-    /// Reads at most `most` bytes of what the viewer is to be sent, each compared with what entered its feed. How many were
-    /// read, how many are left.
-    fn check_bytes(&mut self, id: ViewerId, most: u64) -> Result<(u64, u64), Broken> {
-        let broken = |what: String| Err(Broken { id: "feed-1", what });
-        let Some(row) = self.truth.viewers.get_mut(&id) else { return Ok((0, 0)) };
-        let (feed, mut at) = (&self.truth.feeds[&row.feed], row.cursor);
-        let (mut taken, mut left) = (0, 0);
-        for slice in self.edge.edge().feeds().unsent(id) {
-            let Some(at) = &mut at else { return broken(format!("{id} is sent bytes and has not started")) };
-            let mut slice = slice;
-            while !slice.is_empty() && taken < most {
-                let Some(chunk) = feed.chunk(*at) else {
-                    return broken(format!("{id} is sent bytes at {at}, which its feed does not hold"));
-                };
-                let from = *at - chunk.at;
-                let length = (chunk.length - from).min(slice.len() as u64).min(most - taken);
-                let (now, rest) = slice.split_at(length as usize);
-                if !is_of(now, chunk.serial, from) {
-                    return broken(format!("{id} is sent other bytes at {at} than entered its feed"));
-                }
-                if row.of != Some(chunk.from) {
-                    row.of = Some(chunk.from);
-                    row.writers += 1;
-                }
-                (*at, taken, slice) = (*at + length, taken + length, rest);
-            }
-            left += slice.len() as u64;
-        }
-        let end = at.map(|at| at + left);
-        if end.is_some_and(|end| end != feed.head) {
-            return broken(format!("{id} is offered bytes up to {end:?}, its feed ends at {}", feed.head));
-        }
-        Ok((taken, left))
-    }
-
-    /// Finds out which waiting viewers of a feed have started, and where.
-    pub(super) fn watch_starts(&mut self, feed: FeedId) -> Result<(), Broken> {
-        let Some(row) = self.truth.feeds.get(&feed) else { return Ok(()) };
-        let mut old = 0;
-        let mut waited = 0;
-        for viewer in &row.viewers {
-            let Some(viewer_row) = self.truth.viewers.get_mut(viewer).filter(|row| row.cursor.is_none()) else {
-                continue;
-            };
-            let unsent: u64 = self.edge.edge().feeds().unsent(*viewer).map(|slice| slice.len() as u64).sum();
-            if unsent == 0 {
-                continue;
-            }
-            let at = row.head - unsent;
-            let Some(chunk) = row.chunk(at).filter(|chunk| chunk.random_access && chunk.at == at) else {
-                let what = format!("{viewer} starts at {at}, which is no random access point");
-                return Err(Broken { id: "feed-1", what });
-            };
-            // One that comes in now is newer than the deadline at which the viewer started.
-            let newer = |newest: &Chunk| newest.at > at && newest.came < self.now;
-            if row.random_access().is_some_and(newer) {
-                return Err(Broken { id: "feed-3", what: format!("{viewer} starts at {at}, before the newest point") });
-            }
-            let age = self.now.since(chunk.came);
-            viewer_row.cursor = Some(at);
-            old += u64::from(age > self.truth.live.fresh);
-            waited += u64::from(chunk.came > viewer_row.joined);
-        }
-        (0..old).for_each(|_| self.mark(Mark::ViewerStartedOld));
-        (0..waited).for_each(|_| self.mark(Mark::ViewerWaited));
-        Ok(())
     }
 
     /// Every fast viewer has read everything its feed holds.

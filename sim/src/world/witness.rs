@@ -51,7 +51,7 @@ impl Witness {
                     self.faults.add(Fault::LateAnswer);
                 }
             }
-            Input::End { session, reason } => self.end(truth, *session, *reason),
+            Input::End { session, reason } => self.end(now, truth, *session, *reason),
             Input::Released { session } => self.released(now, truth, *session),
             Input::Media { from: Writer::Session(session), .. } => {
                 let Some(row) = truth.sessions.get(session) else { return };
@@ -97,8 +97,13 @@ impl Witness {
         }
     }
 
-    fn end(&mut self, truth: &Truth, session: SessionId, reason: EndReason) {
+    fn end(&mut self, now: Time, truth: &Truth, session: SessionId, reason: EndReason) {
         let Some(row) = truth.sessions.get(&session) else { return };
+        let last = row.stream.at(now).last_any().filter(|_| !row.stream.is_open());
+        let of_transport = matches!(reason, EndReason::DtlsClosed | EndReason::IceFailed | EndReason::Bye);
+        if of_transport && last.is_some_and(|last| now.since(last) > Duration::from_millis(500)) {
+            self.faults.add(Fault::LateFin);
+        }
         match reason {
             EndReason::Deleted if !row.is_live() => self.faults.add(Fault::LateDelete),
             _ if !row.is_live() => self.faults.add(Fault::DoubledEnd),

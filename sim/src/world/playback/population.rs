@@ -174,19 +174,6 @@ impl World<'_> {
         Some(Input::Play { request, viewing })
     }
 
-    /// What a request of nobody in particular came to be called.
-    pub(in super::super) fn name_playbacks(&mut self, input: &Input) {
-        let Input::Play { request, viewing } = input else { return };
-        if self.truth.users.fresh != Some(*request) {
-            return;
-        }
-        let users = &self.truth.users;
-        let new = self.edge.edge().playback().of_user(viewing.user).map(|(id, _)| id).find(|id| !users.known(*id));
-        if let Some(id) = new {
-            self.truth.users.name(id, *request);
-        }
-    }
-
     /// Asks for a playback that no actor stands behind.
     pub(in super::super) fn ask_to_play(&mut self, viewing: Viewing) -> Result<RequestId, Broken> {
         let request = self.request(None::<Owner>);

@@ -8,6 +8,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::super::chance::{Fault, Mark, Plan, pick, span};
+use super::super::options::Actor;
 use super::super::oracle::Broken;
 use super::super::truth::media;
 use super::super::{Event, World};
@@ -271,7 +272,8 @@ impl World<'_> {
                 };
                 fault.into_iter().for_each(|fault| self.witness.faults.add(fault));
             }
-            Output::Note(Note::ChannelSilent { channel, index, .. }) => {
+            // Of a title's nobody here knows why.
+            Output::Note(Note::ChannelSilent { channel, index, .. }) if (channel.0 as usize) < self.origins.len() => {
                 let mut of_it = self
                     .links
                     .values()
@@ -285,8 +287,9 @@ impl World<'_> {
 
     /// An origin's own step: it behaves otherwise for a while.
     pub(in super::super) fn origin(&mut self, channel: usize, index: usize) {
+        let attends = self.attends(Actor::Origin(channel as u32, index as u32));
         let origin = &mut self.origins[channel][index];
-        if self.healed || origin.steadfast {
+        if self.healed || origin.steadfast || !attends {
             return;
         }
         let (mood, lasts) = (origin.draw(&self.plan), span(&mut origin.dice, 300, 15_000));

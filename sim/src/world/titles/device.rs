@@ -11,6 +11,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::super::chance::{Fault, pick, span};
+use super::super::options::Actor;
 use super::super::oracle::Broken;
 use super::super::{Event, Owner, World};
 
@@ -148,7 +149,7 @@ impl World<'_> {
             return Ok(());
         }
         match step {
-            Step::Begin if self.healed => Ok(()),
+            Step::Begin if self.healed || !self.attends(Actor::Device(index as u32)) => Ok(()),
             Step::Begin => self.begin_session(index),
             Step::Act => self.act(index),
             Step::Close(request) => self.close_request(index, request),

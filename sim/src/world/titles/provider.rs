@@ -8,6 +8,7 @@ use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::super::chance::{Fault, Plan, pick, span};
+use super::super::options::Actor;
 use super::super::oracle::Broken;
 use super::super::truth::media;
 use super::super::{Event, World};
@@ -280,8 +281,9 @@ impl World<'_> {
 
     /// A provider behaves otherwise for a while.
     pub(in super::super) fn provider_step(&mut self, index: usize) {
+        let attends = self.attends(Actor::Provider(index as u32));
         let provider = &mut self.providers[index];
-        if self.healed || provider.steadfast {
+        if self.healed || provider.steadfast || !attends {
             return;
         }
         provider.mood = provider.draw(&self.plan);

@@ -1,0 +1,125 @@
+//! What a run gave its cores, and which faults bit when, for whoever asks before it: also of a run that fails, or panics.
+//!
+//! Such a run ends wherever it is; so what is kept of it is handed over when its core is dropped. Runs happen on the thread that asks
+//! for them, which is where whoever wants to know waits.
+
+use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+
+use holdfast_core::input::{Env, Input, Output};
+use holdfast_core::journal::{Call, Head, Log, Recorded};
+use holdfast_core::time::Time;
+
+use crate::world::chance::{Fault, Tally};
+
+thread_local! {
+    /// What ran on this thread, while somebody wants it.
+    static KEPT: RefCell<Option<Vec<Tape>>> = const { RefCell::new(None) };
+}
+
+/// The calls of one core.
+#[derive(Clone, Debug, Default)]
+pub struct Tape {
+    /// What its edge is called, where there are several.
+    pub(crate) name: String,
+    /// Its journal, without the call in which it panicked.
+    pub(crate) whole: Vec<u8>,
+    /// When each fault bit, and behind which call.
+    pub(crate) faults: Vec<(Time, u64, &'static str)>,
+    /// The call in which it panicked, which is not in its journal.
+    pub(crate) present: Option<(Time, Input)>,
+}
+
+impl Tape {
+    /// The calls, taken apart.
+    pub fn log(&self) -> Log {
+        let mut log = Log::read(&self.whole).unwrap_or_default();
+        let last = log.calls.last().map_or(Time::ZERO, |call| call.now);
+        let present = self.present.clone();
+        log.calls.extend(present.map(|(now, input)| Call { now: now.max(last), input, answers: Vec::new() }));
+        log
+    }
+
+    /// As a journal, with a digest at its end unless the run ended with a panic.
+    pub fn journal(&self) -> Vec<u8> {
+        if self.present.is_some() { self.log().write() } else { self.whole.clone() }
+    }
+}
+
+/// Does what `run` does, and returns the calls of each core that was in it, in the order in which they ended.
+pub(crate) fn record<R>(run: impl FnOnce() -> R) -> (R, Vec<Tape>) {
+    KEPT.set(Some(Vec::new()));
+    let result = run();
+    (result, KEPT.take().unwrap_or_default())
+}
+
+/// Whether anybody wants to know.
+fn is_on() -> bool {
+    KEPT.with_borrow(Option::is_some)
+}
+
+/// Hands out what one core was given.
+pub(crate) fn keep(tape: impl FnOnce() -> Option<Tape>) {
+    if let Some(tape) = is_on().then(tape).flatten() {
+        KEPT.with_borrow_mut(|kept| kept.iter_mut().for_each(|kept| kept.push(tape.clone())));
+    }
+}
+
+/// A core in a world, whose calls are kept for [`record`].
+#[derive(Debug)]
+pub(crate) struct Taped {
+    edge: Recorded,
+    on: bool,
+    seen: Tally<Fault>,
+    tape: Tape,
+}
+
+impl Taped {
+    pub fn on(head: impl Into<Head>) -> Self {
+        Taped { edge: Recorded::on(head), on: is_on(), seen: Tally::default(), tape: Tape::default() }
+    }
+
+    pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
+        self.tape.present = self.on.then(|| (now, input.clone()));
+        self.edge.handle(now, input, env);
+        self.tape.present = None;
+    }
+
+    pub fn poll(&mut self) -> Option<Output> {
+        self.edge.poll()
+    }
+
+    /// Notes which faults bit since it was called last.
+    pub fn note(&mut self, now: Time, faults: &Tally<Fault>) {
+        if !self.on || self.seen == *faults {
+            return;
+        }
+        let calls = self.edge.calls();
+        let more = faults.iter().zip(self.seen.iter()).filter(|((_, now), (_, before))| now > before);
+        self.tape.faults.extend(more.map(|((name, _), _)| (now, calls, name)));
+        self.seen = faults.clone();
+    }
+}
+
+impl Deref for Taped {
+    type Target = Recorded;
+
+    fn deref(&self) -> &Recorded {
+        &self.edge
+    }
+}
+
+impl DerefMut for Taped {
+    fn deref_mut(&mut self) -> &mut Recorded {
+        &mut self.edge
+    }
+}
+
+impl Drop for Taped {
+    fn drop(&mut self) {
+        if self.on {
+            let tape = std::mem::take(&mut self.tape);
+            keep(|| Some(Tape { whole: self.edge.journal()?, ..tape }));
+        }
+    }
+}
