@@ -101,13 +101,7 @@ impl Stage {
             live,
             users: USERS.iter().map(user).collect(),
             // What the end of a connection takes to come to the provider's ears, and a little more.
-            providers: vec![Provider {
-                name: "tv".into(),
-                accounts,
-                cooling: COOLING,
-                live: short,
-                ..Provider::default()
-            }],
+            providers: vec![Provider { name: "tv".into(), accounts, cooling: COOLING, live: short }],
             ..Config::default()
         };
         let settings = Settings {
