@@ -85,7 +85,7 @@ impl Stage {
             bytes: 1 << 20,
             accounts: (0..own.accounts).map(credentials).collect(),
         };
-        let urls = ["http://one/live.ts", "http://two/live.ts"].map(|url| Url::parse(url));
+        let urls = ["http://one/live.ts", "http://two/live.ts"].map(Url::parse);
         let urls: Result<Vec<Url>, _> = urls.into_iter().collect();
         let urls = urls.map_err(|error| broken(error.to_string()))?;
         let accounts = vec![Account { max_connections: 1, ..Account::default() }; own.accounts as usize];
@@ -102,13 +102,7 @@ impl Stage {
             live,
             users: USERS.iter().map(user).collect(),
             // What the end of a connection takes to come to the provider's ears, and a little more.
-            providers: vec![Provider {
-                name: "tv".into(),
-                accounts,
-                cooling: COOLING,
-                live: short,
-                ..Provider::default()
-            }],
+            providers: vec![Provider { name: "tv".into(), accounts, cooling: COOLING, live: short }],
             ..Config::default()
         };
         let settings = Settings {

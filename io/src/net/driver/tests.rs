@@ -20,7 +20,7 @@ use crate::media::Unit;
 use crate::server::{Limits, Settings};
 
 /// Of random runs of clients.
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 200;
 
 /// A media side that answers every offer unless it is told to wait, and says what the test puts into it.
 #[derive(Default)]
