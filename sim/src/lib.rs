@@ -6,6 +6,7 @@
 //! | `net` | does the whole server, over a network that drops, holds and cuts? |
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "net")]
 mod net;
 mod world;
 
@@ -120,7 +121,9 @@ pub fn scenarios() -> &'static [Scenario] {
             world::PLAYBACK_SCENARIOS,
             world::EDGES_SCENARIOS,
             world::TITLES_SCENARIOS,
+            #[cfg(feature = "net")]
             net::SCENARIOS,
+            #[cfg(feature = "net")]
             net::PULLED_SCENARIOS,
         ]
         .concat()
