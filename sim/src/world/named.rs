@@ -12,7 +12,7 @@ use holdfast_core::time::Time;
 use rand::Rng;
 
 use super::chance::{Fault, Plan};
-use super::oracle::{Allowance, Broken, shows};
+use super::oracle::{Broken, shows};
 use super::stream::{Rhythm, Track};
 use super::truth::{Fate, media};
 use super::{World, canary, random};
