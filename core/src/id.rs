@@ -195,4 +195,18 @@ mod tests {
         assert_eq!(table.remove(Id::from_parts(7, 0)), None);
         assert!(table.is_empty());
     }
+
+    #[test]
+    fn ids_of_one_place_differ_by_their_generation() {
+        let (first, second): (Id<Thing>, Id<Thing>) = (Id::from_parts(3, 4), Id::from_parts(3, 5));
+        assert_eq!((first.index(), first.generation()), (3, 4));
+        assert!(first == Id::from_parts(3, 4) && first != second && first < second);
+        assert_eq!(alloc::format!("{first} {second:?}"), "3.4 3.5");
+        let hash = |id: Id<Thing>| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            id.hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_ne!(hash(first), hash(second));
+    }
 }
