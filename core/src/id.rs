@@ -186,7 +186,10 @@ mod tests {
         assert_eq!(table.get_mut(first), None);
         assert_eq!(table.remove(first), None);
         assert_eq!(table.get(second), Some(&"second"));
-        assert_eq!(table.len(), 1);
+        assert_eq!(table.get_mut(second), Some(&mut "second"));
+        assert_eq!((table.len(), table.is_empty()), (1, false));
+        assert_eq!(table.remove(second), Some("second"));
+        assert_eq!((table.len(), table.is_empty()), (0, true));
     }
 
     #[test]
