@@ -10,7 +10,7 @@ use holdfast_sim::{Failure, run, scenarios};
 
 fn main() {
     let mut args = env::args().skip(1);
-    let seeds: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(400);
+    let seeds: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(200);
     let wanted = args.next();
     // A panic of the core is a find like any other.
     std::panic::set_hook(Box::new(|_| {}));
