@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(permits.wait(at(0), 'b'), at(5000));
         permits.wait(at(1), 'a');
         permits.wait(at(2), 'c');
+        assert_eq!(permits.waiting(), 3);
         assert!(permits.grant().is_none());
         permits.give_back(held);
         assert!(permits.take().is_none(), "whoever comes later comes behind those that wait");

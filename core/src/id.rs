@@ -189,7 +189,10 @@ mod tests {
         assert_eq!(table.get_mut(first), None);
         assert_eq!(table.remove(first), None);
         assert_eq!(table.get(second), Some(&"second"));
-        assert_eq!(table.len(), 1);
+        assert_eq!(table.get_mut(second), Some(&mut "second"));
+        assert_eq!((table.len(), table.is_empty()), (1, false));
+        assert_eq!(table.remove(second), Some("second"));
+        assert_eq!((table.len(), table.is_empty()), (0, true));
     }
 
     #[test]
@@ -197,5 +200,19 @@ mod tests {
         let mut table: Table<Thing, u8> = Table::default();
         assert_eq!(table.remove(Id::from_parts(7, 0)), None);
         assert!(table.is_empty());
+    }
+
+    #[test]
+    fn ids_of_one_place_differ_by_their_generation() {
+        let (first, second): (Id<Thing>, Id<Thing>) = (Id::from_parts(3, 4), Id::from_parts(3, 5));
+        assert_eq!((first.index(), first.generation()), (3, 4));
+        assert!(first == Id::from_parts(3, 4) && first != second && first < second);
+        assert_eq!(alloc::format!("{first} {second:?}"), "3.4 3.5");
+        let hash = |id: Id<Thing>| {
+            let mut hasher = std::hash::DefaultHasher::new();
+            id.hash(&mut hasher);
+            hasher.finish()
+        };
+        assert_ne!(hash(first), hash(second));
     }
 }

@@ -137,6 +137,8 @@ mod tests {
     #[test]
     fn a_group_takes_no_slot_of_another() {
         let mut slots = SlotTable::new([1, 0, 2]);
+        assert_eq!(slots.capacity(), 3);
+        assert!(slots.has_free(0) && !slots.has_free(1) && slots.has_free(2));
         assert_eq!((slots.range(0), slots.range(1), slots.range(2), slots.range(3)), (0..1, 1..1, 1..3, 0..0));
         let a = slots.take(0, 'a').unwrap();
         assert_eq!((slots.take(0, 'b'), slots.take(1, 'b'), slots.take(3, 'b')), (None, None, None));

@@ -175,9 +175,10 @@ mod tests {
         let mut armed = Time::NEVER;
         timers.set(1, &mut armed, at(10));
         timers.set(1, &mut armed, at(20));
+        assert_eq!((timers.len(), timers.is_empty()), (1, false));
         assert_eq!(timers.expired(at(15)), None);
         timers.set(1, &mut armed, Time::NEVER);
-        assert_eq!((timers.len(), timers.deadline()), (0, None));
+        assert_eq!((timers.len(), timers.is_empty(), timers.deadline()), (0, true, None));
     }
 
     #[test]
@@ -186,6 +187,13 @@ mod tests {
         assert_eq!(Time::ZERO - Duration::from_secs(1), Time::ZERO);
         assert_eq!(Time::ZERO.since(at(5)), Duration::ZERO);
         assert_eq!(Time::from_micros(u64::MAX), Time::NEVER);
+        assert_eq!((at(7) - Duration::from_millis(2), at(7).since(at(2))), (at(5), Duration::from_millis(5)));
+    }
+
+    #[test]
+    fn is_written_as_seconds_and_counted_in_microseconds() {
+        assert_eq!(alloc::format!("{:?}", Time::from_micros(12_000_034)), "12.000034s");
+        assert_eq!((u64::from(at(7)), Time::from(7_000)), (7_000, at(7)));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod judge;
+#[cfg(feature = "net")]
 mod net;
 pub mod shrink;
 pub mod story;
@@ -147,9 +148,13 @@ pub fn scenarios() -> &'static [Scenario] {
             world::PLAYBACK_SCENARIOS,
             world::EDGES_SCENARIOS,
             world::TITLES_SCENARIOS,
+            #[cfg(feature = "net")]
             net::SCENARIOS,
+            #[cfg(feature = "net")]
             net::PULLED_SCENARIOS,
+            #[cfg(feature = "net")]
             net::HOUSEHOLD_SCENARIOS,
+            #[cfg(feature = "net")]
             net::SOAK_SCENARIOS,
         ]
         .concat()

@@ -3,6 +3,7 @@
 //! One queue of events in simulated time drives everything. Publishers' packets are no events: what came of them is
 //! computed when the core looks ([`stream`]). After each call the oracles judge the core by the actors' [`truth`].
 
+mod canary;
 pub(crate) mod chance;
 mod court;
 pub(crate) mod crowd;

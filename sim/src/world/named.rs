@@ -12,10 +12,10 @@ use holdfast_core::time::Time;
 use rand::Rng;
 
 use super::chance::{Fault, Plan};
-use super::oracle::{Allowance, Broken, shows};
+use super::oracle::{Broken, shows};
 use super::stream::{Rhythm, Track};
 use super::truth::{Fate, media};
-use super::{World, random};
+use super::{World, canary, random};
 use crate::{Figures, Report, Scenario};
 
 macro_rules! script {
@@ -104,7 +104,12 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
     Scenario {
         name: "canary",
         shows: "must fail with publish-3: evidence lags by more than the judges were told",
-        play: canary,
+        play: canary::living,
+    },
+    Scenario {
+        name: "canary-peace",
+        shows: "must fail with publish-7 when it is at peace: the driver never wakes again, and a POST waits for ever",
+        play: canary::peace,
     },
 ];
 
@@ -141,7 +146,7 @@ impl World<'_> {
         self.run(self.now + Duration::from_micros(micros))
     }
 
-    fn ask(&mut self) -> Result<RequestId, Broken> {
+    pub(super) fn ask(&mut self) -> Result<RequestId, Broken> {
         let request = self.request(None);
         self.call(Input::Offer { request, endpoint: EndpointId(0) })?;
         // What the media side does at once has been done.
@@ -174,7 +179,7 @@ impl World<'_> {
     }
 
     /// A publisher that is let in at once and sends from now on.
-    fn publish(&mut self, rhythm: Rhythm) -> Result<SessionId, Broken> {
+    pub(super) fn publish(&mut self, rhythm: Rhythm) -> Result<SessionId, Broken> {
         let request = self.ask()?;
         let session = self.accepted(request)?;
         self.send(session, Some(rhythm));
@@ -578,26 +583,4 @@ fn drain(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     figures.add("posts_refused", 3);
     figures.add("viewers_ended", viewers);
     Ok(())
-}
-
-/// A suite that cannot fail checks nothing: here the judges must find a living publisher displaced.
-fn canary(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
-    let config = Config { endpoints: vec![Endpoint::default()], ..Config::default() };
-    let mut plan = Plan::calm();
-    plan.unseen = [Duration::from_millis(DEAD_AFTER + 500); 3];
-    let mut world = World::new(config, seed, plan, trace);
-    world.allowance = Allowance::default();
-    let mut flap = || {
-        let a = world.publish(Rhythm::AUDIO_VIDEO)?;
-        world.wait(5_000)?;
-        world.send(a, None);
-        world.wait(2_400)?;
-        world.send(a, Some(Rhythm::AUDIO_VIDEO));
-        world.wait(2_400)?;
-        world.ask()?;
-        world.wait(3_000)
-    };
-    let flapped = flap();
-    let now = world.now;
-    flapped.and_then(|()| world.close(Figures::default())).map_err(|broken| (now, broken))
 }

@@ -515,6 +515,9 @@ impl Bench<'_> {
             if place.settings.takeover == Takeover::DisplaceDead && looked && !leaving {
                 let dead = self.dead_holder(index);
                 holds!(dead.is_none(), "publish-4", "{oldest:?} waits at {name} though {dead:?} is dead");
+                let audio =
+                    self.truth.holders(index).any(|(_, session)| session.stream.at(self.now).audio.last.is_some());
+                holds!(audio, "publish-4", "{oldest:?} waits at {name} though no holder ever delivered audio");
             }
         }
         let unanswered = (edge.publish().unanswered(), self.truth.unanswered());

@@ -235,7 +235,7 @@ impl World<'_> {
     }
 
     /// Nothing goes wrong from here on, and nobody new comes.
-    fn heal(&mut self) -> Result<(), Broken> {
+    pub(super) fn heal(&mut self) -> Result<(), Broken> {
         self.say(format_args!("the world is healed"));
         self.healed = true;
         self.plan = self.plan.healed();
@@ -248,7 +248,7 @@ impl World<'_> {
     }
 
     /// All waiting is over, all dead are gone, whoever lives is served.
-    fn settle(&mut self) -> Result<(), Broken> {
+    pub(super) fn settle(&mut self) -> Result<(), Broken> {
         let (longest, allowance) = (self.truth.longest_wait(), self.allowance);
         let longest = longest.max(self.longest_pull()).max(self.longest_title());
         self.run(self.now + longest + allowance.slack + allowance.unseen + Duration::from_secs(8))?;

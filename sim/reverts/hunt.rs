@@ -1,0 +1,34 @@
+//! Looks for a broken invariant: the random world over its seeds, then every scenario.
+//!
+//! `hunt SEEDS [ID]` stops at the first one that breaks `ID`, or any where none is named. It prints `scenario id seed tried seconds`
+//! for each invariant when it is first found broken, the one that was looked for last.
+
+use std::env;
+use std::time::Instant;
+
+use holdfast_sim::{Failure, run, scenarios};
+
+fn main() {
+    let mut args = env::args().skip(1);
+    let seeds: u64 = args.next().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let wanted = args.next();
+    // A panic of the core is a find like any other.
+    std::panic::set_hook(Box::new(|_| {}));
+    let begun = Instant::now();
+    let mut known: Vec<&str> = Vec::new();
+    let random = (0..seeds).map(|seed| ("random", seed));
+    // Some scenarios take seconds, and nothing in them is not in the others.
+    let named = scenarios().iter().map(|scenario| scenario.name).filter(|name| !matches!(*name, "random" | "evening"));
+    let named = named.filter(|name| !name.starts_with("canary") && !name.starts_with("net-")).map(|name| (name, 1));
+    for ((scenario, seed), tried) in random.chain(named).zip(1..) {
+        let Err(Failure::Broken { id, .. }) = run(scenario, seed, None) else { continue };
+        if known.contains(&id) {
+            continue;
+        }
+        known.push(id);
+        println!("{scenario} {id} {seed} {tried} {:.1}", begun.elapsed().as_secs_f32());
+        if wanted.as_deref().is_none_or(|wanted| wanted == id) {
+            return;
+        }
+    }
+}
