@@ -181,7 +181,16 @@ impl Client {
         let cut = fake.0.borrow().conns[self.number].lost || self.kind == Kind::Rude;
         let (number, kind, told) = (self.number, self.kind, (got.len(), whole.len()));
         let so = if cut { whole.starts_with(&got) } else { whole == got };
-        assert!(so, "seed {seed}: client {number}, {kind:?}, got {told:?} bytes: {}", String::from_utf8_lossy(&got));
+        let same = got.iter().zip(&whole).take_while(|(got, wanted)| got == wanted).count();
+        let about = |bytes: &[u8]| {
+            String::from_utf8_lossy(&bytes[same.saturating_sub(60)..bytes.len().min(same + 60)]).into_owned()
+        };
+        assert!(
+            so,
+            "seed {seed}: client {number}, {kind:?}, got {told:?} bytes, from {same} on {:?} instead of {:?}",
+            about(&got),
+            about(&whole)
+        );
     }
 
     pub fn is_content(&self, fake: &Fake) -> bool {

@@ -209,7 +209,7 @@ fn wrong_addresses_are_told_what_is_wrong() {
     {
         assert!(desk.ask(&get(path)).starts_with("HTTP/1.1 404 "), "{path}");
     }
-    for query in ["", "?v=", "?v=1", &format!("?v={}", token.to_uppercase().replace('0', "G"))] {
+    for query in ["", "?v=", "?v=1", &format!("?v={}", &token[1..])] {
         let answer = desk.ask(&get(&format!("/live/live/media.m3u8{query}")));
         assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("index.m3u8"), "{answer}");
     }
@@ -246,8 +246,8 @@ fn what_the_core_knows_a_player_by_is_no_address() {
     let (path, signed) = media.rsplit_once('=').unwrap();
     let mut bytes = BASE64.decode(signed).unwrap();
     let token = Token(bytes[..16].try_into().unwrap());
-    let (viewer, _) = desk.server.edge().feeds().known(token).expect("the core knows it");
     let segment = segments(&desk.ask(&get(&media)))[0].split_once('=').unwrap().0.to_owned();
+    let (viewer, _) = desk.server.edge().feeds().known(token).expect("the core knows it");
     // Whoever has the token and makes up a tag is somebody else, here where everybody may watch.
     for at in [16, 31] {
         bytes[at] ^= 1;

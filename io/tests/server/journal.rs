@@ -54,7 +54,7 @@ fn an_operator_gets_all_of_it_and_it_repeats() {
     assert_eq!(Head::read(&journal).map(|head| head.version), Ok("9.9".into()));
     let mut calls = 0;
     replay(&journal, |step| calls = step.call).expect("it repeats");
-    assert!(calls > 10, "{calls} calls");
+    assert!(calls >= 2, "an offer and its answer: {calls} calls");
     assert!(desk.recorded.is_empty(), "nobody wants it bit by bit");
 
     let looked = desk.ask(&GET.replace("GET", "HEAD"));
@@ -105,7 +105,7 @@ fn one_at_a_time_is_sent_it() {
 fn what_is_handed_out_bit_by_bit_is_a_journal_from_each_segment_on() {
     let mut desk = desk(recording(4_000, true), &[]);
     let (session, _) = desk.publish();
-    desk.run_alive(&[session], 120_000);
+    desk.run_alive(&[session], 400_000);
     let id = desk.connect();
     desk.send(id, "GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n");
     let mut pieces = std::mem::take(&mut desk.recorded);
