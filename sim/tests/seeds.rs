@@ -94,6 +94,6 @@ fn each_canary_is_found_for_its_reason() {
 fn a_scenario_that_is_not_there_is_named() {
     assert_eq!(run("w99", 1, None), Err(Failure::Unknown { name: "w99".into() }));
     let text = |name: &str| run(name, 1, None).map(drop).map_err(|failure| failure.to_string());
-    let near = "there is no scenario rando (did you mean random?); `holdfast sim --list` shows them";
+    let near = "there is no scenario rando (did you mean random, net-random?); `holdfast sim --list` shows them";
     assert_eq!(text("rando"), Err(near.to_owned()));
 }
