@@ -11,6 +11,7 @@
 //! | [`pull`] | from which origin does a channel come, and what when it does not? |
 //! | [`playback`] | which viewer may play, and what becomes of the others? |
 //! | [`account`] | who may use which account of a provider? |
+//! | [`memory`] | what is remembered for a while? |
 //! | `cleanup` | will what runs be cleaned up after? |
 //! | [`feed`] | what does a viewer get next, and when does it end? |
 //! | [`journal`] | what was the run, and does it repeat? |
@@ -30,6 +31,7 @@ pub mod feed;
 pub mod id;
 pub mod input;
 pub mod journal;
+pub mod memory;
 mod names;
 pub mod playback;
 pub mod publish;

@@ -279,7 +279,8 @@ fn faults_of_the_provider_reach_the_client_as_what_they_are() {
     // Of the provider's own refusals nobody here is guilty (spec: playback §8).
     for (status, told) in [(404, 404), (410, 410), (429, 429), (500, 500), (503, 503), (401, 502), (403, 502)] {
         provider.fail("movie/", Fault::Status(status));
-        let answer = house.part("curl", &path, "bytes=0-99");
+        // What a player repeats is told again and asked nobody.
+        let answer = house.part(&format!("curl {status}"), &path, "bytes=0-99");
         assert_eq!(answer.status, told, "a {status} of the provider: {}", answer.text());
         provider.mend();
         house.is_over(&provider, 3 * SECOND);
@@ -311,8 +312,10 @@ fn v7_v10_what_a_provider_refuses_of_hls_costs_nothing() {
     let house = Household::of(&provider, SHORT);
     let path = house.film("anna", "Film Keys");
     provider.fail_times("105.m3u8", Fault::Status(500), 20);
-    for _ in 0..20 {
-        assert_eq!(house.edge.get(&path).status, 500);
+    for player in 0..20 {
+        // Each is another one: what one player repeats is not asked for again.
+        let request = Request::new("GET", &path).field("User-Agent", &format!("player {player}"));
+        assert_eq!(request.send(house.edge.address()).status, 500);
     }
     assert_eq!(house.counted("anna"), 0);
     provider.fail("key.bin", Fault::Status(400));

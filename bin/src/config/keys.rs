@@ -462,6 +462,8 @@ keys! {
         |s, _| &mut s.core.playback.preempted_block, Span(ms(0), HOUR);
     "playback.linger", "How long a live stream of a provider stays open when nobody watches it any more, unless its account is needed.",
         |s, _| &mut s.core.playback.linger, Span(ms(0), HOUR);
+    "playback.episodes", "A file in which is kept of which series episodes of panels are: after a restart users with `groups` go on with them by that. Empty: none.",
+        |s, _| &mut s.episodes, File;
     "playback.user_limit_clip", "An MPEG-TS file that players of MPEG-TS are shown, once, where their user plays as much as it may. Empty: 503.",
         |s, _| &mut s.slates.user_limit, File;
     "playback.provider_limit_clip", "The same where no account of any provider is free.",
@@ -508,8 +510,10 @@ keys! {
         |s, n| &mut s.providers[n].refresh, Span(ms(60_000), Duration::from_secs(30 * 24 * 3600));
     "provider[].user_agent", "What it is told that we are. Empty: Holdfast with its version.",
         |s, n| &mut s.providers[n].user_agent, Text;
-    "provider[].output", "How live streams are asked for where that can be chosen: \"ts\", which many viewers share, or \"m3u8\".",
-        |s, n| &mut s.providers[n].output, Words(&[("ts", Output::Ts), ("m3u8", Output::M3u8)]);
+    "provider[].output", "How live streams of a panel are asked for: \"ts\", which many viewers share, \"m3u8\" (HLS), or \"auto\": ts unless the panel has none.",
+        |s, n| &mut s.providers[n].output, Words(&[("auto", Output::Auto), ("ts", Output::Ts), ("m3u8", Output::M3u8)]);
+    "provider[].via", "Whether it is told that requests came through here (Via), as a Holdfast should be that could lead back here; some turn away what passed a proxy.",
+        |s, n| &mut s.providers[n].via, Flag;
     "provider[].groups", "Which of its groups are taken, by name. Empty: all.",
         |s, n| &mut s.providers[n].groups, List(Group, 0, 1000);
     "provider[].cooling", "How long an account rests after a connection of its was closed: some providers count it for a while longer.",

@@ -57,6 +57,8 @@ pub struct Settings {
     pub clips: BTreeMap<String, Arc<Clip>>,
     /// Files that players are shown which are refused.
     pub slates: Slates,
+    /// Where is kept of which series episodes of panels are; empty = nowhere.
+    pub episodes: PathBuf,
     /// What users log in with, in the order of `core.users`, whose times this edge's clock is not started for yet.
     pub logins: Vec<Login>,
     /// Where titles come from. The core's are made of these when its clock is started.
@@ -126,6 +128,8 @@ pub struct Provider {
     pub user_agent: String,
     /// How live streams are asked for.
     pub output: Output,
+    /// Whether it is told through which servers a request came.
+    pub via: bool,
     /// Which of its groups are taken; none = all.
     pub groups: Vec<String>,
     /// How long an account rests after a connection of its was closed.
@@ -147,7 +151,8 @@ impl Default for Provider {
             guide: Guide::Auto,
             refresh: Duration::from_secs(6 * 3600),
             user_agent: String::new(),
-            output: Output::Ts,
+            output: Output::Auto,
+            via: false,
             groups: Vec::new(),
             cooling: Duration::ZERO,
             allow_private: false,
@@ -344,6 +349,7 @@ impl Default for Settings {
             clips: BTreeMap::new(),
             slates: Slates::default(),
             logins: Vec::new(),
+            episodes: PathBuf::new(),
             providers: Vec::new(),
             accounts: Vec::new(),
             libraries: Vec::new(),

@@ -4,6 +4,7 @@
 //! that it is ready. Whoever connects from then on is served at full speed.
 
 mod descriptors;
+mod episodes;
 pub(crate) mod parts;
 mod welcome;
 
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use episodes::Keeper;
 use holdfast_core::input::Note;
 use holdfast_io::gst::{GstError, Sessions};
 use holdfast_io::media::{MediaCommand, MediaEvent};
@@ -78,7 +80,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     let files = descriptors::raise();
     let (clock, started) = (Clock::start(), SystemTime::now());
     let mut kernel = Kernel::new(clock).map_err(Stopped::Kernel)?;
-    kernel.set_patience(settings.http.limits.write_timeout);
+    kernel.set_default_patience(settings.http.limits.write_timeout);
     kernel.handle_signals().map_err(Stopped::Kernel)?;
     let waker = kernel.waker();
     // The only way for a wake-up to fail is a full pipe, which wakes all the same.
@@ -106,6 +108,14 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         if level == Level::WARN { warn!("{text}") } else { info!("{text}") }
     }
     (served.limits.connections, served.limits.sessions) = (shares.connections, shares.sessions);
+    let file = &settings.episodes;
+    let mut keeper = None;
+    if !file.as_os_str().is_empty() {
+        match episodes::load(file).and_then(|kept| Ok((kept, Keeper::start(file.clone())?))) {
+            Ok((kept, started)) => (served.belongings, keeper) = (kept, Some(started)),
+            Err(error) => warn!("{}", episodes::fault(file, &error)),
+        }
+    }
     let server = Server::new(parts::core(settings, started), served, Box::new(parts::entropy));
     let mut driver = Driver::new(Parts {
         sys: kernel,
@@ -113,7 +123,7 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         server,
         trust,
         media: WebRtc(sessions),
-        report: reporter(settings),
+        report: reporter(settings, keeper),
     });
     driver.keep_within(shares.connections);
     ready(settings, &listening);
@@ -149,7 +159,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
+fn reporter(settings: &Settings, keeper: Option<Keeper>) -> Box<dyn FnMut(Report)> {
     let settings = settings.clone();
     Box::new(move |report| match report {
         Report::Note(note) => {
@@ -157,6 +167,11 @@ fn reporter(settings: &Settings) -> Box<dyn FnMut(Report)> {
                 notify(&[NotifyState::Stopping]);
             }
             log::note(&settings, &note);
+        }
+        Report::Keep(belongings) => {
+            if let Some(keeper) = &keeper {
+                keeper.keep(belongings);
+            }
         }
         Report::AcceptFailing(reason) => error!(
             "nobody can connect: {reason}; whoever tries waits. Raise the limit of open files (LimitNOFILE in the unit, \

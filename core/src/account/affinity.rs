@@ -1,64 +1,48 @@
 //! Which account a player had last, so that it is tried first when it comes back (spec: playback §4).
 
-use alloc::collections::{BTreeMap, BTreeSet};
-
 use super::lease::Binding;
 use crate::input::{AccountId, Viewing};
+use crate::memory::Memory;
 use crate::time::Time;
 
 /// How many players are remembered at most.
 const CAPACITY: usize = 4096;
 
-/// Accounts by player, each until its time; a full memory forgets first what it would forget first anyway.
-#[derive(Debug, Default)]
-pub(super) struct Affinities {
-    rows: BTreeMap<Viewing, Affinity>,
-    order: BTreeSet<(Time, Viewing)>,
-}
+/// Accounts by player, and how they were used last, each until its time.
+#[derive(Debug)]
+pub(super) struct Affinities(Memory<Viewing, (AccountId, Binding)>);
 
-#[derive(Clone, Copy, Debug)]
-struct Affinity {
-    account: AccountId,
-    binding: Binding,
-    expires: Time,
+impl Default for Affinities {
+    fn default() -> Self {
+        Affinities(Memory::new(CAPACITY))
+    }
 }
 
 impl Affinities {
     /// Media came through with this account.
     pub fn remember(&mut self, now: Time, viewing: Viewing, account: AccountId, binding: Binding, expires: Time) {
-        if let Some(old) = self.rows.insert(viewing, Affinity { account, binding, expires }) {
-            self.order.remove(&(old.expires, viewing));
-        }
-        self.order.insert((expires, viewing));
-        while let Some((first, viewing)) = self.order.first().copied()
-            && (first <= now || self.order.len() > CAPACITY)
-        {
-            self.order.pop_first();
-            self.rows.remove(&viewing);
-        }
+        self.0.remember(now, viewing, expires, (account, binding));
     }
 
     pub fn recall(&self, now: Time, viewing: &Viewing) -> Option<AccountId> {
-        self.rows.get(viewing).filter(|row| now < row.expires).map(|row| row.account)
+        self.0.recall(now, viewing).map(|(account, _)| *account)
     }
 
     /// The player uses the account again: what becomes of that decides.
     pub fn rebind(&mut self, viewing: &Viewing, account: AccountId, binding: Binding) {
-        if let Some(row) = self.rows.get_mut(viewing).filter(|row| row.account == account) {
-            row.binding = binding;
+        if let Some((_, last)) = self.0.get_mut(viewing).filter(|(own, _)| *own == account) {
+            *last = binding;
         }
     }
 
     /// It came to nothing with this account; ignored if that is not how the player used it last.
     pub fn forget(&mut self, viewing: &Viewing, account: AccountId, binding: Binding) {
-        if let Some(row) = self.rows.get(viewing).filter(|row| row.account == account && row.binding == binding) {
-            self.order.remove(&(row.expires, *viewing));
-            self.rows.remove(viewing);
+        if self.0.get_mut(viewing).is_some_and(|last| *last == (account, binding)) {
+            self.0.forget(viewing);
         }
     }
 
     pub fn len(&self) -> usize {
-        debug_assert_eq!(self.rows.len(), self.order.len());
-        self.rows.len()
+        self.0.len()
     }
 }

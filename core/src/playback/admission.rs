@@ -9,7 +9,7 @@ use super::activation::{Activation, Parting, Released};
 use super::title::Title;
 use super::{Place, Playback, Playbacks, Player, State, player, refuse};
 use crate::account::{Holder, Strength};
-use crate::input::{FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
+use crate::input::{Ask, FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -67,7 +67,7 @@ impl Playbacks {
 
     /// Whether the same was refused a moment ago and nothing became free since; it is told the same again.
     pub(super) fn repeats(&mut self, cx: &mut Context<'_>, request: RequestId, viewing: &Viewing, cost: Cost) -> bool {
-        let Some((reason, epoch)) = self.refusals.recall(cx.now, &player(viewing)) else { return false };
+        let Some(&(reason, epoch)) = self.refusals.recall(cx.now, &player(viewing)) else { return false };
         let hits = match reason {
             RefuseReason::ProviderLimit => true,
             _ => cost == Cost::Place,
@@ -75,9 +75,29 @@ impl Playbacks {
         if !hits || epoch != self.epoch(viewing.user, reason) {
             return false;
         }
-        self.users[viewing.user.0 as usize].counts.refused[reason as usize] += 1;
-        refuse(cx, request, reason);
+        self.refuse_again(cx, request, viewing.user, reason);
         true
+    }
+
+    /// Whether no provider gave the title to that player a moment ago, who is told the same again: none is asked for it as often
+    /// as players repeat themselves. What a playlist names is something else each time.
+    pub(super) fn fails_again(&mut self, cx: &mut Context<'_>, request: RequestId, ask: &Ask) -> bool {
+        let viewing = &ask.viewing;
+        if ask.account.is_some() || self.failures.recall(cx.now, &player(viewing)).is_none() {
+            return false;
+        }
+        self.refuse_again(cx, request, viewing.user, RefuseReason::ProviderFailed);
+        true
+    }
+
+    fn refuse_again(&mut self, cx: &mut Context<'_>, request: RequestId, user: UserId, reason: RefuseReason) {
+        self.users[user.0 as usize].counts.refused[reason as usize] += 1;
+        refuse(cx, request, reason);
+    }
+
+    /// No provider gave a title to a player.
+    pub(super) fn remember_failure(&mut self, now: Time, viewing: &Viewing) {
+        self.failures.remember(now, player(viewing), now + REFUSAL_MEMORY, ());
     }
 
     /// How much had become free by now of what such a refusal is for want of.

@@ -13,12 +13,11 @@
 //! | `requests` | what became of it? |
 //! | `probe` | what of one that only looks? |
 //! | `activation` | what does a playback hold, and how does it give that back? |
-//! | `user`, `memory` | what is known of a user, what of the past? |
+//! | `user` | what is known of a user? |
 
 mod activation;
 mod admission;
 mod item;
-mod memory;
 mod probe;
 mod requests;
 #[cfg(test)]
@@ -46,7 +45,6 @@ use core::time::Duration;
 
 use activation::{Activation, Closing};
 pub use item::{Binding, Item, Traits};
-use memory::Memory;
 use probe::Probe;
 use strategy::Fallen;
 use title::Title;
@@ -61,6 +59,7 @@ use crate::input::{
     AccountId, AllocationId, Client, FeedId, Note, Output, PlaybackId, PlaybackKind, RefuseReason, RequestId, Token,
     UserId, ViewerEnd, ViewerId, Viewing,
 };
+use crate::memory::Memory;
 use crate::publish::Context;
 use crate::time::{Time, Timers};
 
@@ -91,6 +90,8 @@ pub struct Playbacks {
     permits: Permits<PlaybackId>,
     /// What was refused just now, and how much had become free by then.
     refusals: Memory<Player, (RefuseReason, u64)>,
+    /// Whose title no provider gave just now.
+    failures: Memory<Player, ()>,
     /// Who evicted whom and may not again yet.
     guards: Memory<(Player, Player), ()>,
     /// Who was ended by an operator and may not come back yet.
@@ -251,6 +252,7 @@ impl Playbacks {
             timers: Timers::default(),
             permits: Permits::new(config.playback.cleanup_capacity, config.playback.permit_wait),
             refusals: Memory::new(MEMORY),
+            failures: Memory::new(MEMORY),
             guards: Memory::new(MEMORY),
             blocks: Memory::new(MEMORY),
             preempted: Memory::new(MEMORY),

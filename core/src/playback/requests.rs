@@ -74,6 +74,8 @@ impl Playbacks {
         };
         let bound = piece.at.account.is_some() || (firm && title.bound);
         let again = failure.fails_over() && !bound;
+        // What a playlist names says nothing of the rest, and an answer that is of no use is one to this very request.
+        let whole = piece.at.account.is_none() && failure != Failure::Unusable;
         if again {
             // What it had there is over; another account may have it.
             title.account = None;
@@ -87,6 +89,9 @@ impl Playbacks {
         cx.accounts.failed(cx.now, cx.out, grant.allocation, failure.into());
         self.give_up(cx, id);
         if !again {
+            if whole {
+                self.remember_failure(cx.now, &viewing);
+            }
             self.deny(cx, request, &viewing, RefuseReason::ProviderFailed);
         }
         self.serve(cx, id);

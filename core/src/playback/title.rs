@@ -131,6 +131,9 @@ impl Playbacks {
             return;
         }
         if ask.want == Want::Look {
+            if self.fails_again(cx, request, &ask) {
+                return;
+            }
             return self.look(cx, request, ask);
         }
         let now = cx.now;
@@ -144,7 +147,7 @@ impl Playbacks {
             }
             Ok(None) => {
                 let cost = if ask.want == Want::Setup { Cost::Nothing } else { Cost::Place };
-                if self.repeats(cx, request, &viewing, cost) {
+                if self.fails_again(cx, request, &ask) || self.repeats(cx, request, &viewing, cost) {
                     return;
                 }
                 let (want, token) = (ask.want, ask.token);

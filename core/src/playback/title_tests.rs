@@ -248,10 +248,69 @@ fn v10_a_playlist_that_fails_costs_nothing() {
         let request = stage.fetch(Stage::ask(Stage::viewing(0, hls(1), A), Want::Setup));
         assert_eq!(stage.refused(request), Some(RefuseReason::ProviderFailed));
         stage.is_empty();
+        stage.run(1000);
     }
+    assert_eq!(stage.used.len(), 20);
     stage.origins.clear();
     let start = stage.playlist(0, hls(1), A);
     stage.segment(0, hls(1), start);
+}
+
+#[test]
+fn v19_what_no_provider_gave_is_asked_for_once_however_often_a_player_repeats_itself() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1, 1])], with(&[]));
+    let broken = |stage: &mut Stage| [0, 1].map(|account| stage.origins.insert(AccountId(account), BROKEN));
+    broken(&mut stage);
+    for _ in 0..4 {
+        let request = stage.rest(0, vod(1), A);
+        assert_eq!(stage.refused(request), Some(RefuseReason::ProviderFailed));
+        assert_eq!(stage.used, [AccountId(0), AccountId(1)], "each is asked once");
+        stage.is_empty();
+        stage.run(10);
+    }
+    let refused = |stage: &Stage| {
+        let counts = stage.edge.playback().counts(crate::input::UserId(0)).unwrap();
+        counts.refused[RefuseReason::ProviderFailed as usize]
+    };
+    assert_eq!(refused(&stage), 4, "each is told and counted");
+    let look = stage.look(0, vod(1), A);
+    assert_eq!((stage.refused(look), stage.used.len()), (Some(RefuseReason::ProviderFailed), 2));
+    // Another player, another title.
+    stage.origins.clear();
+    for (item, address) in [(vod(1), B), (vod(2), A)] {
+        let request = stage.rest(0, item, address);
+        assert!(stage.is_fetched(request));
+        stage.finish(request, ViewerEnd::Done);
+    }
+    stage.run(959);
+    let early = stage.rest(0, vod(1), A);
+    assert_eq!(stage.refused(early), Some(RefuseReason::ProviderFailed));
+    stage.run(1);
+    let request = stage.rest(0, vod(1), A);
+    assert!(stage.is_fetched(request), "and then it is asked again");
+}
+
+#[test]
+fn an_answer_of_no_use_says_nothing_of_what_is_asked_for_next() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1])], with(&[]));
+    stage.origins.insert(AccountId(0), Origin::Fails(Failure::Unusable));
+    let part = stage.fetch(Stage::ask(Stage::viewing(0, vod(1), A), Want::Part));
+    assert_eq!(stage.refused(part), Some(RefuseReason::ProviderFailed));
+    stage.origins.clear();
+    let whole = stage.rest(0, vod(1), A);
+    assert!(stage.is_fetched(whole));
+}
+
+#[test]
+fn one_account_that_failed_while_the_other_is_in_use_is_not_asked_again_at_once() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1, 1])], with(&[]));
+    stage.rest(0, vod(9), B);
+    stage.origins.insert(AccountId(1), BROKEN);
+    for _ in 0..4 {
+        let request = stage.rest(0, vod(1), A);
+        assert_eq!(stage.refused(request), Some(RefuseReason::ProviderFailed));
+    }
+    assert_eq!(stage.used, [AccountId(0), AccountId(1)]);
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         playback.holds.claim = Claim::None;
         playback.last = ViewerEnd::Failed;
-        let placed = playback.holds.place.is_some();
+        let (placed, viewing) = (playback.holds.place.is_some(), playback.viewing);
         if matches!(playback.state, State::PendingProvider(_)) {
             self.transition(id, State::Prepared);
         }
@@ -120,8 +120,12 @@ impl Playbacks {
         {
             title.wished = None;
             // One that was asked for and failed is not refused for want of an account.
-            let failed = !title.waiting[place].tried.is_empty();
+            let piece = &title.waiting[place];
+            let (failed, whole) = (!piece.tried.is_empty(), piece.at.account.is_none());
             let reason = if failed { RefuseReason::ProviderFailed } else { RefuseReason::ProviderLimit };
+            if failed && whole {
+                self.remember_failure(cx.now, &viewing);
+            }
             self.answer(cx, id, place, reason);
         }
     }

@@ -212,7 +212,12 @@ impl Libraries {
 
     /// What people call a film or an episode: `None` if it is not there any more.
     pub fn name(&self, title: TitleId) -> Option<&str> {
-        self.files.iter().find(|local| local.title == title).map(|local| local.name.as_str())
+        self.titled(title).map(|local| local.name.as_str())
+    }
+
+    /// The film or episode of this title.
+    pub fn titled(&self, title: TitleId) -> Option<&Local> {
+        self.files.iter().find(|local| local.title == title)
     }
 
     /// Everything of a kind, in the order of the configuration and of the paths.

@@ -78,6 +78,8 @@ pub(super) struct Conn {
     pub to_client: Vec<u8>,
     /// The server will send nothing more.
     pub ended: bool,
+    /// How long the client may take nothing, where that was said.
+    pub patience: Option<Duration>,
     /// The client was told that its connection is gone, and may have lost what it had not read.
     pub lost: bool,
     /// How much more the server may write.
@@ -389,6 +391,10 @@ impl Sys for Fake {
         (conn.id, conn.writable) = (Some(id), conn.connecting.is_none());
         conn.readable |= conn.fin || !conn.to_server.is_empty();
         Ok(())
+    }
+
+    fn set_patience(&mut self, fd: &mut Fd, patience: Duration) {
+        self.0.borrow_mut().carrier(fd).patience = Some(patience);
     }
 
     fn read(&mut self, fd: &mut Fd, buffer: &mut [u8]) -> io::Result<usize> {

@@ -75,8 +75,9 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// How long clients that connect from here on may leave unacknowledged what was sent to them, or take none of it.
-    pub fn set_patience(&mut self, patience: Duration) {
+    /// How long clients that connect from here on may leave unacknowledged what was sent to them, or take none of it, as long as
+    /// nobody says otherwise of one.
+    pub fn set_default_patience(&mut self, patience: Duration) {
         self.patience = patience;
     }
 
@@ -166,13 +167,13 @@ impl Sys for Kernel {
         let Some(Some(listener)) = self.listeners.get(listener) else {
             return Err(io::ErrorKind::WouldBlock.into());
         };
-        let (stream, peer) = listener.accept()?;
+        let (mut stream, peer) = listener.accept()?;
         // Answers are written whole, and small writes of a stream are gathered above: waiting for more helps nobody.
         // It fails only for a connection that is gone already, which the first read will say.
         let _ = stream.set_nodelay(true);
         // What lies in the kernel's buffer is written as far as anybody above can tell: a player whose network is gone takes that
         // much, which at a low rate is minutes of its stream (tcp(7), `TCP_USER_TIMEOUT`).
-        let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(self.patience));
+        self.set_patience(&mut stream, self.patience);
         Ok((stream, peer))
     }
 
@@ -227,6 +228,10 @@ impl Sys for Kernel {
         stream.write_vectored(pieces)
     }
 
+    fn set_patience(&mut self, stream: &mut TcpStream, patience: Duration) {
+        let _ = SockRef::from(&*stream).set_tcp_user_timeout(Some(patience));
+    }
+
     fn shutdown(&mut self, stream: &mut TcpStream) -> io::Result<()> {
         stream.shutdown(Shutdown::Write)
     }
@@ -276,6 +281,20 @@ impl Sys for Kernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_a_client_may_take_nothing_is_the_sockets_own() {
+        let mut kernel = Kernel::new(Clock::start()).unwrap();
+        kernel.set_default_patience(Duration::from_secs(7));
+        let address = kernel.listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let _client = std::net::TcpStream::connect(address).unwrap();
+        // It is in the queue once it is connected.
+        let (mut stream, _) = kernel.accept(0).unwrap();
+        let patience = |stream: &TcpStream| SockRef::from(stream).tcp_user_timeout().unwrap();
+        assert_eq!(patience(&stream), Some(Duration::from_secs(7)));
+        kernel.set_patience(&mut stream, Duration::from_secs(90));
+        assert_eq!(patience(&stream), Some(Duration::from_secs(90)));
+    }
 
     #[test]
     fn ignored_signals_are_read_from_their_mask() {

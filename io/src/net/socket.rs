@@ -1,6 +1,7 @@
 //! One socket, encrypted or not: plaintext in, plaintext out, readiness remembered.
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
+use std::time::Duration;
 
 use rustls::Connection;
 
@@ -117,6 +118,11 @@ impl<Stream> Socket<Stream> {
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         };
         written
+    }
+
+    /// For how long the peer may take nothing of what is written.
+    pub fn set_patience<S: Sys<Stream = Stream>>(&mut self, sys: &mut S, patience: Duration) {
+        sys.set_patience(&mut self.stream, patience);
     }
 
     /// Writes what TLS has ready. Returning does not mean that all is written: see [`is_flushed`](Self::is_flushed).

@@ -126,6 +126,9 @@ pub trait Sys {
     /// As writev(2).
     fn writev(&mut self, stream: &mut Self::Stream, pieces: &[IoSlice<'_>]) -> io::Result<usize>;
 
+    /// For how long the peer may leave unacknowledged what was sent to it, or take none of it, before the socket is gone.
+    fn set_patience(&mut self, stream: &mut Self::Stream, patience: Duration);
+
     /// Tells the peer that nothing more comes.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use super::{Credentials, Kind, Location, Output, Part, Provider, ProviderSettings, Source};
+use super::{Credentials, Kind, Location, Part, Provider, ProviderSettings, Source};
 use crate::http::FieldValue;
 use crate::http::field::{self, FieldName};
 
@@ -85,10 +85,7 @@ fn of_panel(provider: &Provider, what: &Source, own: &Credentials, part: Part) -
             format!("{base}/timeshift/{user}/{password}/{minutes}/{start}/{id}.{extension}")
         }
         (Part::Playlist, _) => format!("{base}/live/{user}/{password}/{id}.m3u8"),
-        (Part::Whole, Kind::Live) => {
-            let extension = if provider.settings.output == Output::M3u8 { "m3u8" } else { "ts" };
-            format!("{base}/live/{user}/{password}/{id}.{extension}")
-        }
+        (Part::Whole, Kind::Live) => format!("{base}/live/{user}/{password}/{id}.{}", what.extension),
         (Part::Whole, kind) => {
             let (folder, extension) = (if kind == Kind::Film { "movie" } else { "series" }, &what.extension);
             let extension = if extension.is_empty() { "mp4" } else { extension };

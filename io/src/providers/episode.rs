@@ -2,6 +2,8 @@
 //! which series it is, is known once its panel said so.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
 
 use holdfast_core::input::TitleId;
 
@@ -63,6 +65,37 @@ impl Episode {
     }
 }
 
+/// A panel said of which series an episode of its own is. Written down, it is a line: the title of the series, the episode's id at
+/// its panel, the provider's name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Belonging {
+    /// The provider's name in the configuration.
+    pub provider: String,
+    /// What the episode is called at its panel.
+    pub episode: u32,
+    /// What the series is known by here, which follows from its name.
+    pub series: TitleId,
+}
+
+impl fmt::Display for Belonging {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Belonging { provider, episode, series: TitleId(series) } = self;
+        write!(f, "{series:016x} {episode} {provider}")
+    }
+}
+
+impl FromStr for Belonging {
+    type Err = ();
+
+    fn from_str(line: &str) -> Result<Self, ()> {
+        let mut words = line.splitn(3, ' ');
+        let mut word = || words.next().ok_or(());
+        let series = TitleId(u64::from_str_radix(word()?, 16).map_err(drop)?);
+        let episode = word()?.parse().map_err(drop)?;
+        Ok(Belonging { provider: word()?.to_owned(), episode, series })
+    }
+}
+
 /// Of which series episodes of panels are, as far as panels said so; the oldest word is forgotten first.
 #[derive(Debug, Default)]
 pub(super) struct OfSeries {
@@ -72,9 +105,11 @@ pub(super) struct OfSeries {
 }
 
 impl OfSeries {
-    pub fn learn(&mut self, episode: Episode, series: TitleId) {
+    /// Whether that is news.
+    pub fn learn(&mut self, episode: Episode, series: TitleId) -> bool {
         let key = (episode.panel, episode.id);
-        if self.series.insert(key, series).is_none() {
+        let known = self.series.insert(key, series);
+        if known.is_none() {
             self.order.push_back(key);
         }
         while self.order.len() > KNOWN
@@ -82,6 +117,7 @@ impl OfSeries {
         {
             self.series.remove(&oldest);
         }
+        known != Some(series)
     }
 
     pub fn get(&self, episode: Episode) -> Option<TitleId> {
@@ -103,12 +139,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_written_down_is_read_again_and_nothing_else() {
+        let own = Belonging { provider: "tv.2".into(), episode: 4711, series: TitleId(0xfedc_ba98_0000_0002) };
+        assert_eq!(own.to_string(), "fedcba9800000002 4711 tv.2");
+        assert_eq!(own.to_string().parse(), Ok(own));
+        for wrong in ["", "fedc", "fedc 1", "x 1 tv", "1 x tv", "1 4294967296 tv", "11112222333344445 1 tv"] {
+            assert_eq!(wrong.parse::<Belonging>(), Err(()), "{wrong}");
+        }
+    }
+
+    #[test]
     fn so_many_are_remembered_and_the_oldest_goes_first() {
         let mut known = OfSeries::default();
         let episode = |id: usize, extension| Episode::new(1, id as u64, extension).unwrap();
         for id in 0..=KNOWN {
-            known.learn(episode(id, "mp4"), TitleId(2));
-            known.learn(episode(id, "mkv"), TitleId(4));
+            let news =
+                [("mp4", 2), ("avi", 2), ("mkv", 4)].map(|(ends, of)| known.learn(episode(id, ends), TitleId(of)));
+            assert_eq!(news, [true, false, true]);
         }
         assert_eq!((known.get(episode(0, "mp4")), known.series.len(), known.order.len()), (None, KNOWN, KNOWN));
         assert_eq!(known.get(episode(1, "avi")), Some(TitleId(4)), "the last word counts");

@@ -9,6 +9,7 @@ use memchr::memmem;
 use quick_xml::Reader as Xml;
 use quick_xml::events::Event;
 
+use super::Secrets;
 use super::unpacking::Unpacking;
 
 /// No element is larger.
@@ -89,6 +90,8 @@ pub(crate) struct Reader {
     now: u64,
     /// How many bytes are kept, and eight times as many read.
     limit: u64,
+    /// What must not be told of the provider.
+    secrets: Secrets,
     read: u64,
     seen: bool,
     pub skipped: u64,
@@ -96,7 +99,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub fn new(wanted: HashSet<Box<str>>, now: u64, limit: u64) -> Self {
+    pub fn new(wanted: HashSet<Box<str>>, now: u64, limit: u64, secrets: Secrets) -> Self {
         Reader {
             unpacking: Unpacking::default(),
             begun: Vec::new(),
@@ -104,6 +107,7 @@ impl Reader {
             wanted,
             now,
             limit,
+            secrets,
             read: 0,
             seen: false,
             skipped: 0,
@@ -215,8 +219,42 @@ impl Reader {
             self.skipped += 1;
             return;
         }
-        self.programmes.add(&channel, start, stop, &text);
+        self.programmes.add(&channel, start, stop, &self.without_secrets(&text));
     }
+}
+
+impl Reader {
+    /// An element that is whole, without the tags that name an address which tells the provider's credentials: `<icon src>`, and
+    /// `<url>` with what is in it.
+    fn without_secrets<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let tells = |address: &str| self.secrets.are_told_by(&unescaped(address));
+        let mut left = Cow::Borrowed(text);
+        let mut from = 0;
+        while let Some(open) = left[from..].find("<icon").map(|at| at + from) {
+            let Some(close) = left[open..].find('>').map(|at| open + at + 1) else { break };
+            from = close;
+            if attribute(&left[open..close - 1], "src").is_some_and(tells) {
+                let end = if left[..close].ends_with("/>") { Some(close) } else { after(&left, close, "</icon>") };
+                left.to_mut().replace_range(open..end.unwrap_or(close), "");
+                from = open;
+            }
+        }
+        from = 0;
+        while let Some(open) = left[from..].find("<url").map(|at| at + from) {
+            let Some(close) = after(&left, open, "</url>") else { break };
+            from = close;
+            if tells(left[open..close].split(['<', '>']).nth(2).unwrap_or_default().trim()) {
+                left.to_mut().replace_range(open..close, "");
+                from = open;
+            }
+        }
+        left
+    }
+}
+
+/// Behind the next `what` from there on.
+fn after(text: &str, from: usize, what: &str) -> Option<usize> {
+    text[from..].find(what).map(|at| from + at + what.len())
 }
 
 /// The value of an attribute within a tag, as it is written.

@@ -8,7 +8,7 @@ const NOW: u64 = 1_795_982_400;
 
 fn read_by(guide: &[u8], step: usize, limit: u64) -> (Result<Programmes, &'static str>, u64) {
     let wanted = ["a.example", "b & c"].map(Box::from).into_iter().collect();
-    let mut reader = Reader::new(wanted, NOW, limit);
+    let mut reader = Reader::new(wanted, NOW, limit, secrets());
     for piece in guide.chunks(step) {
         if let Err(fault) = reader.push(piece) {
             return (Err(fault), 0);
@@ -16,6 +16,39 @@ fn read_by(guide: &[u8], step: usize, limit: u64) -> (Result<Programmes, &'stati
     }
     let skipped = reader.skipped;
     (reader.finish(), skipped)
+}
+
+fn secrets() -> Secrets {
+    Secrets::of(&crate::providers::tests::settings("http://p.example/", &[("joe", "s3cret")]))
+}
+
+#[test]
+fn pictures_and_addresses_that_tell_the_account_are_left_out() {
+    let programme = |inside: &str| {
+        format!(
+            "<programme start=\"20261129210000 +0000\" stop=\"20261129220000 +0000\" channel=\"a.example\">{inside}</programme>"
+        )
+    };
+    for (inside, left) in [
+        ("<title>T</title><icon src=\"http://p.example/joe/s3cret/1.png\"/>", "<title>T</title>"),
+        ("<icon width=\"1\" src='http://p.example/x?p=s3cret&amp;u=1' /><title>T</title>", "<title>T</title>"),
+        ("<icon src=\"http://p.example/joe/s3cret/1.png\"></icon><title>T</title>", "<title>T</title>"),
+        (
+            "<title>T</title><url>http://p.example/joe/1</url><url>http://i.example/1</url>",
+            "<title>T</title><url>http://i.example/1</url>",
+        ),
+        (
+            "<icon src=\"http://p.example/joe/1\"/><icon src=\"http://i.example/1.png\"/>",
+            "<icon src=\"http://i.example/1.png\"/>",
+        ),
+        ("<title>joe s3cret</title>", "<title>joe s3cret</title>"),
+    ] {
+        let guide = format!("<tv>{}</tv>", programme(inside));
+        let (read, skipped) = read_by(guide.as_bytes(), 7, 1 << 20);
+        let read = read.unwrap();
+        let told: Vec<&str> = read.of("a.example").map(|(_, element)| element).collect();
+        assert_eq!((told, skipped), (vec![programme(left).as_str()], 0), "{inside}");
+    }
 }
 
 const GUIDE: &str = "<?xml version=\"1.0\"?><!DOCTYPE tv SYSTEM \"xmltv.dtd\">\n<tv>\n\

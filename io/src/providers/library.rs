@@ -4,11 +4,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
+use holdfast_core::input::TitleId;
 
 use super::guide::{Programme, Programmes};
 use super::store::{Catalogue, Entry, id_of};
-use super::{Credentials, Kind, Output, Provider, Providers};
+use super::{Kind, Live, Provider, Providers, Secrets};
 
 /// How many entries are looked at before others are served.
 const LOOKED_AT: u32 = 20_000;
@@ -22,12 +22,11 @@ pub(crate) struct Library {
 struct Shelf {
     catalogue: Arc<Catalogue>,
     programmes: Arc<Programmes>,
-    /// User names and passwords of its accounts.
-    secrets: Vec<String>,
+    secrets: Secrets,
     /// Which of its groups may be seen.
     permitted: Vec<bool>,
-    /// What live streams of a panel's end in.
-    live: Option<&'static str>,
+    /// How live streams of a panel's come.
+    live: Option<Live>,
 }
 
 /// Where one stands in a library.
@@ -78,8 +77,8 @@ impl Library {
                 .collect(),
             catalogue: own.catalogue.clone(),
             programmes: own.programmes.clone(),
-            secrets: own.settings.accounts.iter().flatten().flat_map(secrets).collect(),
-            live: own.is_panel().then(|| if own.settings.output == Output::Ts { "ts" } else { "m3u8" }),
+            secrets: own.secrets(),
+            live: own.live(),
         };
         Library { shelves: providers.iter().map(|(_, own)| shelf(own)).collect() }
     }
@@ -137,7 +136,7 @@ impl Library {
         let own = &self.shelves[shelf];
         let (kind, entry) = (own.catalogue.kind(place), own.catalogue.get(place));
         let extension = match own.live {
-            Some(live) if kind == Kind::Live => live,
+            Some(live) if kind == Kind::Live => live.extension(TitleId(key)),
             _ if matches!(kind, Kind::Film | Kind::Episode) && entry.extension.is_empty() => "mp4",
             _ => entry.extension,
         };
@@ -159,7 +158,7 @@ impl Library {
     pub fn logo(&self, item: &Item<'_>) -> String {
         let own = &self.shelves[item.shelf];
         let [_, logo] = own.catalogue.addresses(item.place);
-        if own.secrets.iter().any(|secret| tells(&logo, secret)) { String::new() } else { logo }
+        if own.secrets.are_told_by(&logo) { String::new() } else { logo }
     }
 
     /// The episodes of a series out of a list.
@@ -204,46 +203,6 @@ impl Item<'_> {
     }
 }
 
-fn secrets(own: &Credentials) -> [String; 2] {
-    [own.username.clone(), own.password.clone()]
-}
-
-/// Whether a secret is a part of an address: anywhere, if it is too long to be there by chance; else as what stands between two
-/// separators.
-fn tells(address: &str, secret: &str) -> bool {
-    const CHANCE: usize = 6;
-    if secret.is_empty() || address.is_empty() {
-        return false;
-    }
-    let decoded = percent_decode_str(address).decode_utf8_lossy();
-    let whole = |address: &str| {
-        address.contains(secret) && secret.len() >= CHANCE
-            || address.split(['/', '?', '&', '=', ':', '@', '#', ';']).any(|part| part == secret)
-    };
-    whole(address) || whole(&decoded)
-}
-
 fn shown(group: &str) -> &str {
     if group.is_empty() { "Other" } else { group }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_picture_does_not_tell_what_its_provider_is_asked_with() {
-        for (address, secret, is) in [
-            ("http://p.example/logo/ab/x.png", "ab", true),
-            ("http://p.example/logo/abc/x.png", "ab", false),
-            ("http://p.example/x.png?u=joe&p=s3cret", "s3cret", true),
-            ("http://p.example/x.png?token=joe-s3cret-1", "s3cret", true),
-            ("http://p.example/x.png?u=a%20b", "a b", true),
-            ("http://ab:x@p.example/x.png", "ab", true),
-            ("http://p.example/x.png", "", false),
-            ("", "ab", false),
-        ] {
-            assert_eq!(tells(address, secret), is, "{address} {secret}");
-        }
-    }
 }

@@ -10,6 +10,7 @@
 //! | `unpacking` | what is in what is gzipped? |
 //! | `address` | where, and how, is something fetched with an account? |
 //! | `episode` | which episode of which panel is meant, and of which series is it? |
+//! | `secrets` | does an address tell with what its provider is asked? |
 //! | `library` | what may a user see of all of them? |
 
 mod address;
@@ -19,6 +20,7 @@ pub(crate) mod guide;
 mod index;
 pub(crate) mod library;
 pub(crate) mod m3u;
+mod secrets;
 mod settings;
 pub(crate) mod store;
 pub(crate) mod unpacking;
@@ -31,9 +33,11 @@ use url::Url;
 
 use crate::http::FieldValue;
 use crate::http::field::FieldName;
+pub use episode::Belonging;
 pub(crate) use episode::Episode;
 use episode::OfSeries;
 use guide::Programmes;
+pub(crate) use secrets::Secrets;
 pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
 pub(crate) use settings::{is_private, names_private};
 use store::Catalogue;
@@ -124,10 +128,42 @@ pub(crate) struct Provider {
     pub settings: ProviderSettings,
     pub catalogue: Arc<Catalogue>,
     pub programmes: Arc<Programmes>,
+    /// How its live streams come.
+    form: Form,
     /// The first of its accounts.
     first: u32,
     /// Which of the panels it is; a list is none.
     panel: Option<u32>,
+}
+
+/// How the live streams of a panel come, as far as that showed. What one of them is says little of the others, which may not be
+/// there; so that one is asked for in the other form too before all are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Form {
+    #[default]
+    Unknown,
+    /// One came as MPEG-TS, or neither as that nor as HLS.
+    Ts,
+    /// This one did not come as MPEG-TS, and is asked for as HLS.
+    Trying(TitleId),
+    /// That came.
+    Hls,
+}
+
+/// How the live streams of a panel are asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Live {
+    Ts,
+    Hls,
+    /// This one as HLS, the others as MPEG-TS.
+    HlsOf(TitleId),
+}
+
+impl Live {
+    /// What the address of one ends in.
+    fn extension(self, title: TitleId) -> &'static str {
+        if self == Live::Hls || self == Live::HlsOf(title) { "m3u8" } else { "ts" }
+    }
 }
 
 /// Where a title is.
@@ -152,6 +188,7 @@ impl Providers {
                     settings: own.clone(),
                     catalogue: Arc::default(),
                     programmes: Arc::default(),
+                    form: Form::default(),
                     first,
                     panel,
                 };
@@ -187,7 +224,13 @@ impl Providers {
         let title = TitleId(key);
         let Place::Entry(provider, place) = self.places(title).next()? else { return None };
         let (provider, entry) = (&self.all[provider], self.all[provider].catalogue.get(place));
-        Some(Title { title, kind, name: entry.name.to_owned(), extension: provider.extension(kind, entry.extension) })
+        let extension = provider.extension(kind, title, entry.extension).to_owned();
+        Some(Title { title, kind, name: entry.name.to_owned(), extension })
+    }
+
+    /// What lists know it by, as addresses of this server name it.
+    pub fn client_id(title: TitleId) -> u32 {
+        Episode::of_title(title).map_or_else(|| store::id_of(title.0), Episode::client_id)
     }
 
     /// What people call it; `None` if it is not there any more.
@@ -200,10 +243,10 @@ impl Providers {
 
     /// Where it can be had, the preferred provider first.
     pub fn sources(&self, title: TitleId) -> Vec<Source> {
-        self.places(title).map(|place| self.source(place)).collect()
+        self.places(title).map(|place| self.source(title, place)).collect()
     }
 
-    fn source(&self, place: Place) -> Source {
+    fn source(&self, title: TitleId, place: Place) -> Source {
         match place {
             Place::Entry(provider, place) => {
                 let own = &self.all[provider];
@@ -213,7 +256,7 @@ impl Providers {
                     provider: ProviderId(provider as u32),
                     kind,
                     url,
-                    extension: own.extension(kind, entry.extension),
+                    extension: own.extension(kind, title, entry.extension).to_owned(),
                     catchup: [entry.catchup, entry.catchup_source].map(str::to_owned),
                     fields: entry.fields.to_owned(),
                 }
@@ -229,13 +272,28 @@ impl Providers {
         }
     }
 
-    /// A panel said that an episode of its own is one of this series.
-    pub fn learn(&mut self, episode: Episode, series: TitleId) {
-        self.of_series.learn(episode, series);
+    /// A panel said that an episode of its own is one of this series. Whether that is news.
+    pub fn learn(&mut self, episode: Episode, series: TitleId) -> bool {
+        self.of_series.learn(episode, series)
+    }
+
+    /// What panels said when the program ran last.
+    pub fn recall(&mut self, belongings: &[Belonging]) {
+        for Belonging { provider, episode, series } in belongings {
+            let own = self.all.iter().find(|own| own.settings.name == *provider);
+            if let Some(episode) = own.and_then(|own| own.episode(u64::from(*episode), "")) {
+                self.of_series.learn(episode, *series);
+            }
+        }
+    }
+
+    /// Whether it is an episode of which nobody said yet of which series it is.
+    pub fn is_stray(&self, title: TitleId) -> bool {
+        Episode::of_title(title).is_some_and(|episode| self.of_series.get(episode).is_none())
     }
 
     /// Whether it is in one of these groups somewhere; none = all. An episode of a panel is where its series is, and nowhere as
-    /// long as nobody asked the panel for the series: what it is known by does not say.
+    /// long as nobody ever asked the panel for the series: what it is known by does not say.
     pub fn permits(&self, title: TitleId, groups: &[String]) -> bool {
         groups.is_empty()
             || self.places(title).any(|place| match place {
@@ -289,9 +347,9 @@ impl Providers {
                     .flat_map(move |kind| own.catalogue.find(kind, key).map(move |place| (provider, kind, place)))
             })
         };
-        let is_ts = |provider: usize, place: u32| {
+        let is_ts = move |provider: usize, place: u32| {
             let own = &self.all[provider];
-            !matches!(own.extension(Kind::Live, own.catalogue.get(place).extension).as_str(), "m3u8" | "mpd")
+            !matches!(own.extension(Kind::Live, title, own.catalogue.get(place).extension), "m3u8" | "mpd")
         };
         let any_ts =
             episode.is_none() && all().any(|(provider, kind, place)| kind == Kind::Live && is_ts(provider, place));
@@ -303,17 +361,55 @@ impl Providers {
 
 impl Provider {
     /// What addresses of an entry end in.
-    fn extension(&self, kind: Kind, own: &str) -> String {
-        match (self.panel, kind, self.settings.output) {
-            (Some(_), Kind::Live, Output::Ts) => String::from("ts"),
-            (Some(_), Kind::Live, Output::M3u8) => String::from("m3u8"),
-            _ => own.to_owned(),
+    fn extension<'e>(&self, kind: Kind, title: TitleId, own: &'e str) -> &'e str {
+        match self.live() {
+            Some(live) if kind == Kind::Live => live.extension(title),
+            _ => own,
+        }
+    }
+
+    /// How its live streams are asked for; `None` where its list says that of each.
+    fn live(&self) -> Option<Live> {
+        self.panel?;
+        Some(match (self.settings.output, self.form) {
+            (Output::Ts, _) => Live::Ts,
+            (Output::M3u8, _) | (Output::Auto, Form::Hls) => Live::Hls,
+            (Output::Auto, _) if self.catalogue.formats == [false, true] => Live::Hls,
+            (Output::Auto, Form::Trying(title)) => Live::HlsOf(title),
+            (Output::Auto, Form::Unknown | Form::Ts) => Live::Ts,
+        })
+    }
+
+    /// A live stream came as MPEG-TS.
+    pub fn came_as_ts(&mut self) {
+        self.form = Form::Ts;
+    }
+
+    /// A live stream does not come as MPEG-TS. Whether it is asked for as HLS from here on.
+    pub fn is_no_ts(&mut self, title: TitleId) -> bool {
+        let [_, hls] = self.catalogue.formats;
+        let tries = self.is_panel() && self.settings.output == Output::Auto && hls && self.form == Form::Unknown;
+        if tries {
+            self.form = Form::Trying(title);
+        }
+        tries
+    }
+
+    /// A live stream came as HLS, or did not come so either.
+    pub fn tried_hls(&mut self, title: TitleId, came: bool) {
+        if self.form == Form::Trying(title) {
+            self.form = if came { Form::Hls } else { Form::Ts };
         }
     }
 
     /// An episode of its panel's, as clients know it.
     pub fn episode(&self, id: u64, extension: &str) -> Option<Episode> {
         Episode::new(self.panel?, id, extension)
+    }
+
+    /// What must not be told of its accounts.
+    pub fn secrets(&self) -> Secrets {
+        Secrets::of(&self.settings)
     }
 
     pub fn is_panel(&self) -> bool {

@@ -26,6 +26,9 @@ pub struct ProviderSettings {
     pub user_agent: String,
     /// How live streams are asked for, where the provider lets one choose.
     pub output: Output,
+    /// Whether it is told through which servers a request for it came (`Via`, RFC 9110 §7.6.3). Some take that for a sign of
+    /// somebody who sells on what he has of them.
+    pub via: bool,
     /// Which of its groups are taken; empty = all.
     pub groups: Vec<String>,
     /// Whether addresses in its catalogue may lead into private networks and to this machine.
@@ -83,8 +86,10 @@ pub enum Guide {
 /// How a live stream is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Output {
-    /// MPEG-TS.
+    /// MPEG-TS, unless a panel says that it has none, or gives none where HLS can be had.
     #[default]
+    Auto,
+    /// MPEG-TS.
     Ts,
     /// HLS.
     M3u8,

@@ -46,7 +46,7 @@ pub(crate) struct Entry<'a> {
 }
 
 /// The catalogue of one provider.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Catalogue {
     blocks: Vec<Vec<u8>>,
     entries: Vec<u32>,
@@ -71,8 +71,35 @@ pub(crate) struct Catalogue {
     pub guide: Option<String>,
     /// How far its panel's clock is ahead of UTC, in seconds.
     pub offset: i64,
+    /// Whether its panel says that live streams come as MPEG-TS, and as HLS.
+    pub formats: [bool; 2],
     /// Whether entries are named by their ids at a panel.
     pub is_panel: bool,
+}
+
+impl Default for Catalogue {
+    fn default() -> Self {
+        Catalogue {
+            blocks: Vec::new(),
+            entries: Vec::new(),
+            next: Vec::new(),
+            series: HashMap::new(),
+            kinds: Vec::new(),
+            keys: Vec::new(),
+            index: Index::default(),
+            words: Words::default(),
+            groups: Groups::default(),
+            counts: [0; Kind::COUNT],
+            skipped: 0,
+            beyond: 0,
+            unwanted: 0,
+            guide: None,
+            offset: 0,
+            // Nobody says that they do not.
+            formats: [true; 2],
+            is_panel: false,
+        }
+    }
 }
 
 /// What a new entry is compared with.

@@ -270,7 +270,7 @@ impl Reader {
         match step {
             Step::Login => {
                 let whole = std::mem::take(&mut self.whole);
-                catalogue.offset = login(&whole, now)?;
+                (catalogue.offset, catalogue.formats) = login(&whole, now)?;
                 Ok(())
             }
             // Names are missed less than streams.
@@ -338,8 +338,8 @@ fn add(
     catalogue.add(cx, kind, &entry)
 }
 
-/// What a panel says of a login: how far its clock is ahead of UTC, in seconds.
-fn login(answer: &[u8], now: u64) -> Result<i64, String> {
+/// What a panel says of a login: how far its clock is ahead of UTC, in seconds; whether live streams come as MPEG-TS, and as HLS.
+fn login(answer: &[u8], now: u64) -> Result<(i64, [bool; 2]), String> {
     #[derive(Debug, Default, Deserialize)]
     #[serde(default)]
     struct Answer<'a> {
@@ -353,6 +353,7 @@ fn login(answer: &[u8], now: u64) -> Result<i64, String> {
     struct User {
         auth: Text,
         status: Text,
+        allowed_output_formats: serde_json::Value,
     }
     #[derive(Debug, Default, Deserialize)]
     #[serde(default)]
@@ -383,7 +384,15 @@ fn login(answer: &[u8], now: u64) -> Result<i64, String> {
     let ahead = local.map_or(0, |local| local.timestamp().as_second().saturating_sub(there as i64));
     // Time zones are whole quarters of an hour; clocks are not that exact.
     let quarters = (ahead + ahead.signum() * 450) / 900 * 900;
-    Ok(if quarters.abs() <= 15 * 3600 { quarters } else { 0 })
+    let formats = user.allowed_output_formats.as_array().map_or(&[][..], Vec::as_slice);
+    let says =
+        |format: &str| formats.iter().any(|own| own.as_str().is_some_and(|own| own.eq_ignore_ascii_case(format)));
+    let formats = match [says("ts"), says("m3u8")] {
+        // That is no answer.
+        [false, false] => [true; 2],
+        said => said,
+    };
+    Ok((if quarters.abs() <= 15 * 3600 { quarters } else { 0 }, formats))
 }
 
 /// An episode of a series, as a panel tells it.

@@ -68,8 +68,27 @@ fn what_is_no_list_is_an_empty_one_or_a_fault() {
 }
 
 #[test]
+fn a_login_says_how_live_streams_come_or_it_is_not_known() {
+    for (formats, known) in [
+        (r#"["m3u8"]"#, [false, true]),
+        (r#"["ts","rtmp"]"#, [true, false]),
+        (r#"["m3u8","ts","rtmp"]"#, [true, true]),
+        (r#"["M3U8"]"#, [false, true]),
+        (r#"["rtmp"]"#, [true, true]),
+        ("[]", [true, true]),
+        ("null", [true, true]),
+        (r#""m3u8""#, [true, true]),
+        (r#"[7,{"a":["m3u8"]}]"#, [true, true]),
+    ] {
+        let answer = format!(r#"{{"user_info":{{"auth":1,"allowed_output_formats":{formats}}}}}"#);
+        assert_eq!(login(answer.as_bytes(), 0), Ok((0, known)), "{formats}");
+    }
+    assert_eq!(login(br#"{"user_info":{"auth":1}}"#, 0), Ok((0, [true, true])));
+}
+
+#[test]
 fn a_login_is_right_or_says_what_is_wrong() {
-    let ask = |answer: &str| login(answer.as_bytes(), 1_700_000_000);
+    let ask = |answer: &str| login(answer.as_bytes(), 1_700_000_000).map(|(ahead, _)| ahead);
     let zone = |stamp: &str, time: &str| {
         ask(&format!(r#"{{"user_info":{{"auth":1}},"server_info":{{"timestamp_now":{stamp},"time_now":"{time}"}}}}"#))
     };

@@ -1,9 +1,9 @@
 //! Live HLS of our own feeds: `/live/{endpoint}/index.m3u8` is the first slot, `/live/{endpoint}/{slot}/index.m3u8` any, counted
 //! from 1, `/live/{channel}/index.m3u8` a channel. What the index of a provider's live stream names is under `/live/~{title}/`.
 //!
-//! Whoever asks for `index.m3u8` is a viewer, is held until there is something to watch, and gets a token: its player asks for
-//! everything else with that, on however many connections. mpv asks for it twice, so that the former of two of one client
-//! counts only once its player goes on with it.
+//! Whoever asks for `index.m3u8` gets a token: its player asks for everything else with that, on however many connections.
+//! Nobody is counted for that alone: mpv asks for it twice, and whoever probes for nothing else. Who asks for the media
+//! playlist is a viewer from then on, and is held until there is something to watch.
 //!
 //! A player that was paused longer than it is waited for asks for its media playlist with a token that nobody is known by any
 //! more. Nothing else can be had from it: ffmpeg ends at an error, VLC and hls.js repeat the same address, none of them asks for
@@ -11,14 +11,14 @@
 //! A segment is refused with 410 then: ffmpeg, VLC and hls.js go on with their playlist, and an answer would be seen by
 //! somebody who is not counted.
 
-use holdfast_core::input::{FeedId, Input, TitleId, Token, ViewerId, Viewing};
+use holdfast_core::input::{FeedId, Input, RefuseReason, TitleId, Token, ViewerId, Viewing};
 use holdfast_core::playback::Item;
 
 use super::{live, login, not_allowed};
 use crate::hls::{self, File, Hex};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
-use crate::server::{At, Call, Fetch, Joining, Server};
+use crate::server::{At, Call, Fetch, Joining, Owner, Polled, Server};
 
 /// Answers a request for a file of a feed.
 pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str, Option<&str>), file: File) {
@@ -31,7 +31,8 @@ pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str,
         (Method::Get | Method::Head, File::Segment(number)) => segment(call, request.method, feed, token, number),
         (Method::Get, File::Index) => {
             let Some(viewing) = login::viewing(call, request, Item::LiveHls(feed)) else { return };
-            call.join_to_poll(feed, viewing, Joining::ForIndex(At::Feed));
+            let owner = viewing.map(|Viewing { user, client, .. }| Owner { user, client });
+            begin(call, owner, Polled::Feed(feed), At::Feed);
         }
         (Method::Get, File::Media) => media(call, feed, token),
         // Nobody is counted for looking.
@@ -65,7 +66,7 @@ fn serve_title(call: &mut Call<'_>, request: &Request, title: TitleId, token: Op
             segment(call, request.method, feed, token, number);
         }
         (Method::Get | Method::Head, File::Segment(_), None) => call.answer(not_watching()),
-        (Method::Get, File::Media, _) => media_of_title(call, title, feed, token),
+        (Method::Get, File::Media, _) => media_of_title(call, request, title, feed, token),
         // Its index is where lists have it.
         (Method::Get | Method::Head, File::Index, _) => call.answer(no_token()),
         (Method::Head, _, _) => call.answer(playlist_head()),
@@ -77,40 +78,46 @@ fn serve_title(call: &mut Call<'_>, request: &Request, title: TitleId, token: Op
     }
 }
 
-fn media_of_title(call: &mut Call<'_>, title: TitleId, feed: Option<FeedId>, token: Option<Token>) {
+/// Tells a player how to begin: nobody in particular where nobody has to log in.
+pub(super) fn begin(call: &mut Call<'_>, owner: Option<Owner>, polled: Polled, at: At) {
+    if let Some(owner) = owner
+        && !login::status(call, owner.user).may_play()
+    {
+        return call.answer(super::refused(RefuseReason::AccountExpired, None));
+    }
+    let token = call.give_token(owner, polled);
+    let answer = index(call.server, polled, token, at);
+    call.answer(answer);
+}
+
+fn media_of_title(call: &mut Call<'_>, request: &Request, title: TitleId, feed: Option<FeedId>, token: Option<Token>) {
     let Some(token) = token else { return call.answer(no_token()) };
+    let polled = Polled::Title(title);
     match call.server.edge().feeds().known(token) {
-        Some((viewer, own)) if Some(own) == feed => {
-            call.begins(viewer);
-            call.ask(|request| Input::Playlist { request, viewer });
-        }
+        Some((viewer, own)) if Some(own) == feed => drop(call.ask(|request| Input::Playlist { request, viewer })),
         Some(_) => call.answer(no_token()),
-        // It joins anew, by what it was given out for.
-        None => {
-            let owner = call.owner(token).filter(|viewing| call.may_play(viewing.user, title));
-            let tuned = owner.and_then(|owner| Some((owner, call.server.tune(call.now, title)?)));
-            match tuned {
-                Some((owner, feed)) => {
-                    let viewing = Viewing { item: Item::LiveHls(feed), ..owner };
-                    call.join_to_poll(feed, Some(viewing), Joining::Again(token));
-                }
-                None => call.answer(not_watching()),
-            }
-        }
+        // It joins by what it was given out for.
+        None => match call.owner(token, polled).filter(|owner| call.may_play(owner.user, title)) {
+            Some(owner) => match call.server.tune(call.now, title) {
+                Some(feed) if !live::not_in_a_circle(call, request, feed) => {}
+                Some(feed) => call.join_to_poll(feed, Joining { token, polled, owner: Some(owner) }),
+                // The core takes no more of them at present.
+                None => call.answer(super::refused(RefuseReason::Busy, None)),
+            },
+            None => call.answer(not_watching()),
+        },
     }
 }
 
 fn media(call: &mut Call<'_>, feed: FeedId, token: Option<Token>) {
     let Some(token) = token else { return call.answer(no_token()) };
+    let polled = Polled::Feed(feed);
     match call.server.edge().feeds().known(token) {
-        Some((viewer, own)) if own == feed => {
-            call.begins(viewer);
-            call.ask(|request| Input::Playlist { request, viewer });
-        }
+        Some((viewer, own)) if own == feed => drop(call.ask(|request| Input::Playlist { request, viewer })),
         Some(_) => call.answer(no_token()),
-        None if call.server.users().is_open() => call.join_to_poll(feed, None, Joining::Again(token)),
-        None => match call.owner(token).filter(|viewing| viewing.item == Item::LiveHls(feed)) {
-            Some(viewing) => call.join_to_poll(feed, Some(viewing), Joining::Again(token)),
+        None if call.server.users().is_open() => call.join_to_poll(feed, Joining { token, polled, owner: None }),
+        None => match call.owner(token, polled) {
+            Some(owner) => call.join_to_poll(feed, Joining { token, polled, owner: Some(owner) }),
             None => call.answer(not_watching()),
         },
     }
@@ -146,12 +153,17 @@ fn segment(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Toke
     }
 }
 
-/// What a viewer gets that polls from now on.
-pub(crate) fn index(server: &Server, feed: FeedId, token: Token, at: At) -> Response {
-    let bandwidth = hls::bandwidth(server.edge().feeds().segments(feed));
-    let pull = server.edge().pull();
-    let title = pull.channel_of(feed).and_then(|channel| pull.title_of(channel)).map(|(title, _)| name_of(title));
-    let path = title.unwrap_or_else(|| server.catalog().path_of(feed).unwrap_or_default().to_owned());
+/// How a player begins.
+fn index(server: &Server, polled: Polled, token: Token, at: At) -> Response {
+    let feeds = server.edge().feeds();
+    let (path, feed) = match polled {
+        Polled::Feed(feed) => (server.catalog().path_of(feed).unwrap_or_default().to_owned(), Some(feed)),
+        Polled::Title(title) => {
+            let pull = server.edge().pull();
+            (name_of(title), pull.tuned(title).and_then(|channel| pull.feed_of(channel)))
+        }
+    };
+    let bandwidth = hls::bandwidth(feed.into_iter().flat_map(|feed| feeds.segments(feed)));
     let base = match at {
         At::Feed => String::new(),
         At::User => format!("../../{path}/"),

@@ -7,7 +7,7 @@ use holdfast_core::playback::Item;
 
 use super::{login, not_allowed, not_found};
 use crate::http::field::{ACCEPT_RANGES, ALLOW, CACHE_CONTROL, CONTENT_TYPE, VIA};
-use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::server::{Call, Server};
 
 /// Watches the feed of a slot or a channel.
@@ -48,7 +48,7 @@ pub(super) fn enter(call: &mut Call<'_>, request: &Request, name: &str, slot: Op
 /// Whether the feed is not asked for by itself; answers the request if it is.
 pub(super) fn not_in_a_circle(call: &mut Call<'_>, request: &Request, feed: FeedId) -> bool {
     let Some(channel) = call.server.edge().pull().channel_of(feed) else { return true };
-    let via = Via::of(&request.headers, &call.server.settings().pseudonym());
+    let via = call.came_through(request);
     let others = call.server.is_asked_by_others(channel, via);
     if !others {
         call.answer(comes_from_here());

@@ -120,9 +120,14 @@ pub(super) fn may_look(call: &mut Call<'_>, user: UserId) -> Option<()> {
 
 /// What this user wants to see, with which player.
 pub(super) fn of(call: &Call<'_>, request: &Request, user: UserId, item: Item) -> Viewing {
+    Viewing { user, item, client: player(call, request) }
+}
+
+/// The player behind a request.
+pub(super) fn player(call: &Call<'_>, request: &Request) -> Client {
     let mut agent = DefaultHasher::new();
     request.headers.get("User-Agent").unwrap_or_default().hash(&mut agent);
-    Viewing { user, item, client: Client { address: call.client(request), agent: agent.finish() } }
+    Client { address: call.client(request), agent: agent.finish() }
 }
 
 /// What nobody looked at.

@@ -234,6 +234,12 @@ fn not_found() -> Response {
     Response::problem(Status::NOT_FOUND, "not-found", "Not Found", detail)
 }
 
+/// What is for users is asked for where there are none.
+fn no_users() -> Response {
+    let detail = "lists and titles of providers and libraries are for users, and none is configured here: see [[user]]";
+    Response::problem(Status::NOT_FOUND, "no-users", "Not Found", detail)
+}
+
 fn not_allowed(methods: &'static str) -> Response {
     let detail = format!("this resource takes {methods}");
     Response::problem(Status::METHOD_NOT_ALLOWED, "method-not-allowed", "Method Not Allowed", &detail)

@@ -13,14 +13,14 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use url::Url;
 
-use super::{local, login, not_allowed, not_found, refused};
+use super::{local, login, no_users, not_allowed, not_found, refused};
 use crate::hls::sealed;
 use crate::http::field::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
     RETRY_AFTER,
 };
 use crate::http::range::{Asked, Several, Span};
-use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::providers::{Kind, Part, Title};
 use crate::server::{Call, Errand, FetchedFrom, Size, Wanted, What};
 
@@ -56,7 +56,11 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, pa
     if local::play(call, request, user, (kind, file.id)) {
         return;
     }
-    let Some(title) = call.title(user, kind, file.id) else { return call.answer(not_found()) };
+    let Some(title) = call.title(user, kind, file.id) else {
+        let found = call.server.providers().find(kind, file.id);
+        let stray = found.is_some_and(|title| call.server.providers().is_stray(title.title));
+        return call.answer(if stray { series_unknown() } else { not_found() });
+    };
     let id = title.title;
     let (item, what) = match (title.extension.as_str(), kind) {
         ("m3u8", _) => (Item::Hls(id), What::Playlist),
@@ -69,13 +73,19 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, kind: Kind, (name, pa
 }
 
 /// A live stream of a provider that comes as HLS or DASH. Whether it is one; if not, it is not answered.
-pub(super) fn live(call: &mut Call<'_>, request: &Request, user: UserId, title: &Title, as_playlist: bool) -> bool {
+pub(super) fn live(
+    call: &mut Call<'_>,
+    request: &Request,
+    user: UserId,
+    (title, id): (&Title, u32),
+    as_playlist: bool,
+) -> bool {
     let (item, what) = match title.extension.as_str() {
         "mpd" => (Item::Dash(title.title), What::Redirect),
         "m3u8" if as_playlist => (Item::Hls(title.title), What::Playlist),
         // There is no stream of it; the list of its segments is beside where that would be.
         "m3u8" => {
-            call.answer(beside(request));
+            call.answer(playlist_of(id));
             return true;
         }
         _ => return false,
@@ -122,7 +132,7 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
         return call.answer(malformed_address());
     }
     let Ok(sealed) = call.opened(text) else { return call.answer(not_ours()) };
-    let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+    let Some(via) = call.came_through(request) else {
         return call.answer(comes_from_here());
     };
     let (what, want) = match sealed.kind {
@@ -163,7 +173,7 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
 /// Who that is; answers the request if it is nobody, or if nothing is fetched for it.
 fn enter(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> Option<UserId> {
     match request.method {
-        _ if call.server.users().is_open() => call.answer(not_found()),
+        _ if call.server.users().is_open() => call.answer(no_users()),
         Method::Get | Method::Head => return login::user(call, request, name, password),
         _ => call.answer(other_method(request)),
     }
@@ -192,14 +202,15 @@ struct Order {
 fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
     let Order { item, part, what, wanted } = order;
     let Some(title) = item.title() else { return call.answer(not_found()) };
-    let Ok(via) = Via::of(&request.headers, &call.server.settings().pseudonym()) else {
+    let Some(via) = call.came_through(request) else {
         return call.answer(comes_from_here());
     };
     let head = request.method == Method::Head;
-    let known = call.size(title).cloned();
+    let known = call.size(user, title).cloned();
     let what = match (what, part) {
         (What::Media, Part::Whole) if head => match known {
             Some(size) => return call.answer(looked_at(&size)),
+            None if call.looks_on(user, title) => return,
             None => What::Look,
         },
         // What it would be is known, and nobody is counted for looking.
@@ -325,14 +336,10 @@ pub(crate) fn elsewhere(url: &Url) -> Response {
     }
 }
 
-/// The playlist of what was asked for as a stream.
-fn beside(request: &Request) -> Response {
-    let file = request.path.rsplit('/').next().unwrap_or_default();
-    let id = file.split('.').next().unwrap_or_default();
-    match FieldValue::new(format!("{id}.m3u8")) {
-        Ok(location) => Response::new(Status::FOUND).header(LOCATION, location),
-        Err(_) => not_found(),
-    }
+/// The playlist of what was asked for as a stream: it stands beside that.
+pub(crate) fn playlist_of(id: u32) -> Response {
+    let location = FieldValue::new(format!("{id}.m3u8")).expect("digits are a field value");
+    Response::new(Status::FOUND).header(LOCATION, location).header(CACHE_CONTROL, FieldValue::from_static("no-store"))
 }
 
 fn stream_head() -> Response {
@@ -340,6 +347,12 @@ fn stream_head() -> Response {
         .header(CONTENT_TYPE, FieldValue::from_static("video/mp2t"))
         .header(CACHE_CONTROL, FieldValue::from_static("no-store"))
         .body(Body::Stream)
+}
+
+fn series_unknown() -> Response {
+    let detail =
+        "this user may see some series alone, and of which one this episode is was not said yet: open its series once";
+    Response::problem(Status::NOT_FOUND, "series-unknown", "Not Found", detail)
 }
 
 fn malformed_address() -> Response {

@@ -3,18 +3,18 @@
 
 mod panel;
 
-use holdfast_core::input::{FeedId, Input, TitleId, UserId};
+use holdfast_core::input::{Input, RefuseReason, TitleId, UserId};
 use holdfast_core::playback::{Item, Place};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{live, local, login, long_text, not_allowed, not_found, read_only, text, title};
+use super::{live, local, login, long_text, no_users, not_allowed, not_found, read_only, text, title};
 use crate::catalog::{Group, Stream};
 use crate::http::field::{CACHE_CONTROL, CONTENT_TYPE};
 use crate::http::{Body, FieldValue, Method, Request, Response, Status};
 use crate::providers::library::{Cursor, Item as Title, Library, Step};
 use crate::providers::{Kind, guide};
-use crate::server::{At, Attempt, Call, Inquired, Joining, Produce, Server, WrongLogin};
+use crate::server::{At, Attempt, Call, Inquired, Owner, Polled, Produce, Server, WrongLogin};
 
 /// How much of the guide is told where nobody says how much.
 const LISTINGS: usize = 4;
@@ -27,7 +27,7 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
         return call.answer(not_allowed("GET, HEAD, OPTIONS"));
     }
     if call.server.users().is_open() {
-        return call.answer(not_found());
+        return call.answer(no_users());
     }
     let (name, password) = login::credentials(request).unwrap_or_default();
     let user = match call.log_in(request, &name, &password) {
@@ -478,51 +478,56 @@ impl File {
 /// Plays a stream for the user that these are right for.
 pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&str, &str), file: &File, at: At) {
     if call.server.users().is_open() {
-        return call.answer(not_found());
+        return call.answer(no_users());
     }
     let Some(user) = login::user(call, request, name, password) else { return };
-    let feed = match call.server.catalog().get(file.id).map(|stream| stream.feed).filter(|_| !file.dash) {
-        Some(feed) => feed,
-        None => match tuned(call, request, user, file) {
-            Some(feed) => feed,
+    let own = call.server.catalog().get(file.id).map(|stream| stream.feed).filter(|_| !file.dash);
+    let polled = match own {
+        Some(feed) => Polled::Feed(feed),
+        None => match tunable(call, request, user, file) {
+            Some(title) => Polled::Title(title),
             None => return,
         },
     };
-    if !live::not_in_a_circle(call, request, feed) {
-        return;
-    }
     match request.method {
-        Method::Get => begin(call, request, user, feed, file.hls.then_some(at)),
-        // Nobody is counted for looking.
+        Method::Get if file.hls => {
+            let owner = Owner { user, client: login::player(call, request) };
+            super::hls::begin(call, Some(owner), polled, at);
+        }
         Method::Head if file.hls => call.answer(super::hls::playlist_head()),
-        Method::Head => call.answer(live::stream(call.server, feed)),
+        Method::Get | Method::Head => watch(call, request, user, (polled, file.id)),
         _ => call.answer(not_allowed("GET, HEAD")),
     }
 }
 
-/// The feed of a live title of a provider's; the request is answered where there is none.
-fn tuned(call: &mut Call<'_>, request: &Request, user: UserId, file: &File) -> Option<FeedId> {
+/// A live title of a provider's that becomes a feed here; the request is answered where it is none.
+fn tunable(call: &mut Call<'_>, request: &Request, user: UserId, file: &File) -> Option<TitleId> {
     let found = call.title(user, Kind::Live, file.id).filter(|title| !file.dash || title.extension == "mpd");
     let Some(title) = found else {
         call.answer(not_found());
         return None;
     };
-    if title::live(call, request, user, &title, file.hls) {
-        return None;
-    }
-    let feed = call.server.tune(call.now, title.title);
-    if feed.is_none() {
-        // The core takes no more of them at present.
-        call.answer(super::refused(holdfast_core::input::RefuseReason::Busy, None));
-    }
-    feed
+    (!title::live(call, request, user, (&title, file.id), file.hls)).then_some(title.title)
 }
 
-fn begin(call: &mut Call<'_>, request: &Request, user: UserId, feed: FeedId, hls: Option<At>) {
-    let item = if hls.is_some() { Item::LiveHls(feed) } else { Item::LiveTs(feed) };
-    let viewing = login::of(call, request, user, item);
-    match hls {
-        Some(at) => call.join_to_poll(feed, Some(viewing), Joining::ForIndex(at)),
-        None => drop(call.ask(|request| Input::Play { request, viewing })),
+/// Watches a feed as it comes.
+fn watch(call: &mut Call<'_>, request: &Request, user: UserId, (polled, id): (Polled, u32)) {
+    let feed = match polled {
+        Polled::Feed(feed) => Some(feed),
+        Polled::Title(title) => call.server.tune(call.now, title),
+    };
+    // The core takes no more titles at present.
+    let Some(feed) = feed else { return call.answer(super::refused(RefuseReason::Busy, None)) };
+    if !live::not_in_a_circle(call, request, feed) {
+        return;
+    }
+    if request.method == Method::Head {
+        // Nobody is counted for looking.
+        return call.answer(live::stream(call.server, feed));
+    }
+    let viewing = login::of(call, request, user, Item::LiveTs(feed));
+    call.ask(|request| Input::Play { request, viewing });
+    if let Polled::Title(title) = polled {
+        call.asks_for_title(title, id);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use holdfast_core::input::{Input, Note, RefuseReason, RequestId};
 use holdfast_core::playback::Item;
@@ -36,7 +37,7 @@ impl Server {
             return None;
         }
         self.counts.accepted += 1;
-        let id = self.connections.insert(Connection::new(peer, self.settings.limits.head));
+        let id = self.connections.insert(Connection::new(peer, &self.settings.limits));
         self.rearm(now, id);
         Some(id)
     }
@@ -255,6 +256,7 @@ impl Server {
             match event {
                 Event::Request(request) => {
                     connection.served = true;
+                    self.be_patient(id, self.settings.limits.write_timeout);
                     routes::request(&mut Call { server: self, now, id }, request);
                 }
                 Event::Body(data) => {
@@ -277,6 +279,14 @@ impl Server {
         self.refuse_rest(now, id);
         self.pump(now);
         self.settle(now, id);
+    }
+
+    /// The client of a connection may take nothing of what it is sent for so long.
+    pub(super) fn be_patient(&mut self, id: ConnId, patience: Duration) {
+        let Some(connection) = self.connections.get_mut(id) else { return };
+        if std::mem::replace(&mut connection.patience, patience) != patience {
+            self.actions.push_back(Action::Patience(id, patience));
+        }
     }
 
     pub(super) fn answer(&mut self, now: Time, id: ConnId, response: Response) {
@@ -343,6 +353,7 @@ impl Server {
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
             let input = input(request);
+            connection.title = None;
             connection.wanted = match &input {
                 Input::Play { viewing, .. } if matches!(viewing.item, Item::LiveTs(_)) => Wanted::MpegTs,
                 _ => Wanted::Anything,

@@ -1,8 +1,9 @@
 //! One connection: its codec, what it is at, and how long it may be at it.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
-use holdfast_core::input::{RequestId, SessionId, ViewerId};
+use holdfast_core::input::{RequestId, SessionId, TitleId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::edges::Edge;
@@ -19,11 +20,15 @@ pub(super) struct Connection {
     pub work: Work,
     /// What its last request asked for that was put before the core.
     pub wanted: Wanted,
+    /// The live title that it asked for last as MPEG-TS, and what that is known by in addresses.
+    pub title: Option<(TitleId, u32)>,
     /// How many bytes of a live feed it took.
     pub watched: u64,
     /// When bytes of an answer last went out, or an answer was made.
     pub progress: Time,
     pub armed: Time,
+    /// How long its client may take nothing of an answer.
+    pub patience: Duration,
     /// Whether it ever sent a request.
     pub served: bool,
     phase: Phase,
@@ -74,17 +79,20 @@ pub(crate) struct Body {
 }
 
 impl Connection {
-    pub fn new(peer: SocketAddr, head: usize) -> Self {
-        let limits = http::Limits { head, ..http::Limits::default() };
+    pub fn new(peer: SocketAddr, limits: &Limits) -> Self {
+        let patience = limits.write_timeout;
+        let limits = http::Limits { head: limits.head, ..http::Limits::default() };
         Connection {
             http: http::Connection::new(limits),
             edge: None,
             peer,
             work: Work::None,
             wanted: Wanted::Anything,
+            title: None,
             watched: 0,
             progress: Time::ZERO,
             armed: Time::NEVER,
+            patience,
             served: false,
             phase: Phase::Closing,
             since: Time::ZERO,
@@ -109,7 +117,7 @@ impl Connection {
             return Time::NEVER;
         }
         if !self.http.output().is_empty() {
-            return self.since.max(self.progress) + limits.write_timeout;
+            return self.since.max(self.progress) + self.patience;
         }
         match (&self.work, phase) {
             (Work::Offering(_) | Work::Joining(_) | Work::Watching(_) | Work::Inquiring, _) => Time::NEVER,
@@ -119,9 +127,7 @@ impl Connection {
             (_, Phase::Idle) => self.since + limits.idle_timeout,
             (_, Phase::Head) => self.since + limits.head_timeout,
             (_, Phase::Body) => self.since + limits.body_timeout,
-            (_, Phase::Responding | Phase::Streaming | Phase::Closing) => {
-                self.since.max(self.progress) + limits.write_timeout
-            }
+            (_, Phase::Responding | Phase::Streaming | Phase::Closing) => self.since.max(self.progress) + self.patience,
         }
     }
 

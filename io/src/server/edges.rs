@@ -348,7 +348,7 @@ impl Server {
     /// Whether an edge asks for a channel that would be fetched from itself.
     fn asks_for_itself(&mut self, feed: FeedId, request: &ovt::Request) -> bool {
         let channel = self.edge().pull().channel_of(feed).filter(|_| request.application == Application::Describe);
-        let via = Via::listed(request.via.split(','), &self.settings.pseudonym());
+        let via = Via::listed(request.via.split(','), &self.settings.pseudonym()).ok();
         channel.is_some_and(|channel| !self.is_asked_by_others(channel, via))
     }
 

@@ -3,13 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use holdfast_core::input::{Note, TitleId, UserId};
+use holdfast_core::input::{Note, RefuseReason, RequestId, TitleId, UserId};
 
-use super::Call;
+use super::{Call, Server};
 use crate::hls::sealed::{NotOurs, Sealed};
-use crate::http::Request;
+use crate::http::{Request, Response, Via};
 use crate::providers::{Kind, Title};
-use crate::users;
+use crate::{routes, users};
 
 /// What a login came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,23 @@ pub(crate) enum Attempt {
     TooMany(Duration),
 }
 
+impl Server {
+    /// What is told to whoever asked for a live title as MPEG-TS, which came to nothing, where it is to be had as HLS since.
+    pub(super) fn beside(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
+        let (title, id) = self.connections.get(*self.requests.get(&request)?)?.title?;
+        let known = self.providers.find(Kind::Live, id).filter(|known| known.title == title)?;
+        (reason == RefuseReason::NoSource && known.extension == "m3u8").then(|| routes::title::playlist_of(id))
+    }
+}
+
 impl Call<'_> {
+    /// It asks for a live title as MPEG-TS.
+    pub fn asks_for_title(&mut self, title: TitleId, id: u32) {
+        if let Some(connection) = self.server.connections.get_mut(self.id) {
+            connection.title = Some((title, id));
+        }
+    }
+
     /// Who that is. Failures count against the address that they come from.
     pub fn log_in(&mut self, request: &Request, name: &str, password: &str) -> Attempt {
         let client = self.client(request);
@@ -51,6 +67,13 @@ impl Call<'_> {
     pub fn may_play(&self, user: UserId, title: TitleId) -> bool {
         let groups = self.server.users.get(user).map_or(&[][..], |own| &own.groups);
         self.server.providers.permits(title, groups)
+    }
+
+    /// Through which servers a request came; `None` if it is one of our own that came back. Providers that are not told of
+    /// those give that away by their addresses: nobody else asks here for what one of them is just asked for, with its account.
+    pub fn came_through(&self, request: &Request) -> Option<Via> {
+        let own = self.server.relays.ask(request) || self.server.sources.ask(request);
+        Via::of(&request.headers, &self.server.settings.pseudonym()).ok().filter(|_| !own)
     }
 
     /// What an address that was sealed here stands for.

@@ -24,6 +24,7 @@ mod viewers;
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -37,7 +38,7 @@ use crate::hls::sealed::Seal;
 use crate::http::{Date, Response};
 use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
-use crate::providers::Providers;
+use crate::providers::{Belonging, Providers};
 use crate::routes;
 use crate::users::Users;
 pub(crate) use call::Call;
@@ -46,7 +47,7 @@ use connection::Connection;
 pub(crate) use connection::{Body as ReadBody, Produce, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
-pub(crate) use polls::{At, Fetch, Joining};
+pub(crate) use polls::{At, Fetch, Joining, Owner, Polled};
 pub use publishers::{Publisher, Publishers};
 pub(crate) use relays::{Errand, From as FetchedFrom, OfFile, Relay, STAGES, Size, What};
 pub use settings::{IceServer, Limits, Settings, Slates, WrongLogin};
@@ -65,6 +66,8 @@ pub enum Action {
     Write(ConnId),
     /// Drop the socket, then nothing more is said of this connection.
     Close(ConnId),
+    /// From here on the client of this connection may take nothing of what is sent to it, or acknowledge none of it, for so long.
+    Patience(ConnId, Duration),
     /// Connect to an origin.
     Connect(LinkId, Target),
     /// There is something to [`Server::link_transmit`] on this link.
@@ -79,6 +82,8 @@ pub enum Action {
     ReadFile(LinkId, PathBuf),
     /// For the media side.
     Media(MediaCommand),
+    /// Write down, so that it can be [told](Settings::belongings) at the next start.
+    Keep(Vec<Belonging>),
     /// For people.
     Note(Note),
 }
@@ -158,6 +163,8 @@ impl Server {
     pub fn new(config: Config, settings: Settings, mut entropy: Box<dyn FnMut() -> [u8; 16] + Send>) -> Self {
         let seal = Seal::new([entropy(), entropy()].as_flattened(), &[]);
         let date = (settings.epoch, Date::from_unix(settings.epoch));
+        let mut providers = Providers::new(&settings.providers);
+        providers.recall(&settings.belongings);
         let edge = if settings.journal { Recorded::on(config) } else { Recorded::off(config) };
         Server {
             rate: rate::Rate::new(settings.limits.whip_rate),
@@ -165,7 +172,7 @@ impl Server {
             refusals: refusals::Refusals::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
-            providers: Providers::new(&settings.providers),
+            providers,
             catalogs: catalogs::Catalogs::new(&settings.providers),
             links: Table::default(),
             seal,
@@ -383,14 +390,14 @@ impl Server {
                 }
                 let why = self.publishers.take_fault(request);
                 let answer = self.relay_refused(now, request, reason);
-                let answer = self.slate(request, reason).or(answer);
+                let answer = self.beside(request, reason).or_else(|| self.slate(request, reason)).or(answer);
                 let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
                 self.answer_request(now, request, answer);
             }
             Output::Joined { request, viewer } => self.joined(now, request, viewer),
             Output::Ready { feed } => self.ready(feed),
             Output::ViewerEnd { viewer, reason } => self.viewer_ended(now, viewer, reason),
-            Output::Polls { request, viewer, token } => self.polls(now, request, viewer, token),
+            Output::Polls { request, viewer, .. } => self.polls(request, viewer),
             Output::Playlist { request, viewer } => {
                 self.answer_request(now, request, routes::hls::current(self, viewer));
             }

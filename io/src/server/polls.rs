@@ -1,26 +1,25 @@
-//! Viewers that poll: from the request that makes one to its answer.
+//! Viewers that poll: from the address that makes one to its answer.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 
-use holdfast_core::input::{FeedId, Input, RequestId, Token, ViewerId, Viewing};
-use holdfast_core::time::Time;
+use holdfast_core::input::{Client, FeedId, Input, RequestId, TitleId, Token, UserId, ViewerId, Viewing};
+use holdfast_core::playback::Item;
 
 use super::connection::Work;
 use super::{Call, Server};
 use crate::http::Response;
-use crate::routes;
 
-/// So many tokens are remembered after those that were given them have left.
+/// So many tokens are remembered of players that began, and as many of such as did not: whoever probes makes nobody forgotten that
+/// was paused.
 const OWNERS: usize = 4096;
 
-/// What somebody asked for who joins to poll.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Joining {
-    /// The multivariant playlist.
-    ForIndex(At),
-    /// The media playlist, under a token from before.
-    Again(Token),
+/// Of what a player is given a token.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Polled {
+    /// A feed of ours.
+    Feed(FeedId),
+    /// A provider's live stream, whose feed is another one each time that somebody wants it after nobody did.
+    Title(TitleId),
 }
 
 /// At which address a multivariant playlist was asked for.
@@ -44,87 +43,99 @@ pub(crate) struct Fetch {
     pub end: u64,
 }
 
-/// Who joins to poll, and who has not begun to.
+/// Who joins to poll.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joining {
+    pub token: Token,
+    /// What it was given that for.
+    pub polled: Polled,
+    /// Nobody in particular where nobody has to log in.
+    pub owner: Option<Owner>,
+}
+
+/// Who joins to poll, and who was told how.
 #[derive(Debug, Default)]
 pub(super) struct Polls {
-    joining: BTreeMap<RequestId, Joining>,
-    viewings: BTreeMap<RequestId, Viewing>,
-    /// To which user's player each token was given, and the tokens in that order: a player that comes back brings its token only.
-    owners: BTreeMap<Token, Viewing>,
-    given: VecDeque<Token>,
-    /// The newest viewer of a feed and an address that has not asked for its media playlist yet.
-    idle: BTreeMap<(IpAddr, FeedId), ViewerId>,
-    places: BTreeMap<ViewerId, (IpAddr, FeedId)>,
+    /// The token under which each joins.
+    joining: BTreeMap<RequestId, Token>,
+    /// Tokens of players that have not begun, and of such as have.
+    fresh: Tokens,
+    begun: Tokens,
+}
+
+/// To which user's player each token was given, and the tokens in that order: a player brings its token only.
+#[derive(Debug, Default)]
+struct Tokens {
+    owners: BTreeMap<Token, (Polled, Owner)>,
+    order: VecDeque<Token>,
+}
+
+/// Whose a token is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    pub user: UserId,
+    pub client: Client,
+}
+
+impl Tokens {
+    fn keep(&mut self, token: Token, polled: Polled, owner: Owner) {
+        if self.owners.insert(token, (polled, owner)).is_none() {
+            self.order.push_back(token);
+        }
+        while self.order.len() > OWNERS
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.owners.remove(&oldest);
+        }
+    }
+
+    fn get(&self, token: Token, polled: Polled) -> Option<Owner> {
+        self.owners.get(&token).filter(|(own, _)| *own == polled).map(|(_, owner)| *owner)
+    }
 }
 
 impl Polls {
-    /// What the request asked for, if it is one of somebody who joins to poll.
-    pub fn joining(&self, request: RequestId) -> Option<Joining> {
+    /// Under which token the request joins, if it does.
+    pub fn joining(&self, request: RequestId) -> Option<Token> {
         self.joining.get(&request).copied()
     }
 
     /// The request is answered, or its client gone.
     pub fn forget(&mut self, request: RequestId) {
         self.joining.remove(&request);
-        self.viewings.remove(&request);
-    }
-
-    /// A player is known by a token from here on.
-    fn give(&mut self, request: RequestId, token: Token) {
-        let Some(viewing) = self.viewings.remove(&request) else { return };
-        if self.owners.insert(token, viewing).is_none() {
-            self.given.push_back(token);
-        }
-        while self.given.len() > OWNERS
-            && let Some(oldest) = self.given.pop_front()
-        {
-            self.owners.remove(&oldest);
-        }
-    }
-
-    /// The viewer asked for its media playlist, or is gone.
-    pub fn begins(&mut self, viewer: ViewerId) {
-        if let Some(place) = self.places.remove(&viewer) {
-            self.idle.remove(&place);
-        }
-    }
-
-    /// A viewer got its index. The one before it of the same feed and address, if that has not begun.
-    fn enters(&mut self, place: (IpAddr, FeedId), viewer: ViewerId) -> Option<ViewerId> {
-        self.places.insert(viewer, place);
-        let former = self.idle.insert(place, viewer)?;
-        self.places.remove(&former);
-        Some(former)
     }
 }
 
 impl Call<'_> {
-    /// Makes its client a viewer that polls; it is answered when there is something to watch.
-    pub fn join_to_poll(&mut self, feed: FeedId, viewing: Option<Viewing>, joining: Joining) {
-        if viewing.is_some()
-            && let Some(peer) = self.peer()
-            && let Some(former) = self.server.polls.idle.get(&(peer.ip(), feed)).copied()
-        {
-            // It would keep the place that is asked for. Should it go on after all, it joins anew.
-            self.server.polls.begins(former);
-            self.tell(Input::Leave { viewer: former });
+    /// A token for a player that has only begun to look what there is: nothing is counted and nothing fetched for it until it
+    /// asks for its media playlist (spec: playback §3.1, set-up).
+    pub fn give_token(&mut self, owner: Option<Owner>, polled: Polled) -> Token {
+        let token = Token((self.server.entropy)());
+        if let Some(owner) = owner {
+            self.server.polls.fresh.keep(token, polled, owner);
         }
-        let request = self.ask(|request| match viewing {
-            Some(viewing) => Input::Play { request, viewing },
+        token
+    }
+
+    /// Makes its client a viewer that polls; it is answered when there is something to watch.
+    pub fn join_to_poll(&mut self, feed: FeedId, joining: Joining) {
+        let Joining { token, polled, owner } = joining;
+        let request = self.ask(|request| match owner {
+            Some(Owner { user, client }) => {
+                Input::Play { request, viewing: Viewing { user, item: Item::LiveHls(feed), client } }
+            }
             None => Input::Join { request, feed },
         });
-        self.server.polls.joining.insert(request, joining);
-        self.server.polls.viewings.extend(viewing.map(|viewing| (request, viewing)));
+        self.server.polls.joining.insert(request, token);
+        if let Some(owner) = owner {
+            self.server.polls.begun.keep(token, polled, owner);
+        }
     }
 
-    /// Who was given this token.
-    pub fn owner(&self, token: Token) -> Option<Viewing> {
-        self.server.polls.owners.get(&token).copied()
-    }
-
-    /// The viewer asks for its media playlist.
-    pub fn begins(&mut self, viewer: ViewerId) {
-        self.server.polls.begins(viewer);
+    /// Who was given this token for this.
+    pub fn owner(&self, token: Token, polled: Polled) -> Option<Owner> {
+        let polls = &self.server.polls;
+        polls.begun.get(token, polled).or_else(|| polls.fresh.get(token, polled))
     }
 
     /// Answers it; the content comes out of a feed's ring.
@@ -138,18 +149,9 @@ impl Call<'_> {
 
 impl Server {
     /// Somebody joined in order to poll, and polls from here on.
-    pub(super) fn polls(&mut self, now: Time, request: RequestId, viewer: ViewerId, token: Token) {
-        self.polls.give(request, token);
-        match self.polls.joining.remove(&request) {
-            Some(Joining::ForIndex(at)) => {
-                let Some((_, feed)) = self.edge().feeds().known(token) else { return };
-                let connection = self.requests.get(&request).and_then(|id| self.connections.get(*id));
-                let former = connection.and_then(|connection| self.polls.enters((connection.peer.ip(), feed), viewer));
-                self.inbox.extend(former.map(|viewer| Input::Leave { viewer }));
-                self.answer_request(now, request, routes::hls::index(self, feed, token, at));
-            }
-            Some(Joining::Again(_)) => self.inbox.push_back(Input::Playlist { request, viewer }),
-            None => {}
+    pub(super) fn polls(&mut self, request: RequestId, viewer: ViewerId) {
+        if self.polls.joining.remove(&request).is_some() {
+            self.inbox.push_back(Input::Playlist { request, viewer });
         }
     }
 }

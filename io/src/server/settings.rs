@@ -12,7 +12,7 @@ use crate::http::Pseudonym;
 use crate::library::Library;
 use crate::origin::Origin;
 use crate::ovt::OriginSettings;
-use crate::providers::ProviderSettings;
+use crate::providers::{Belonging, ProviderSettings};
 use crate::users::Login;
 
 /// What the server needs to know beside what the core decides by.
@@ -46,6 +46,8 @@ pub struct Settings {
     pub users: Vec<Login>,
     /// Where titles come from, in the order of the core's providers.
     pub providers: Vec<ProviderSettings>,
+    /// Of which series episodes of panels are, as these said before this program started ([`Action::Keep`](super::Action::Keep)).
+    pub belongings: Vec<Belonging>,
     /// Films and series that are files of this machine.
     pub libraries: Vec<Library>,
     /// Proxies whose word on where a request comes from is taken.
@@ -91,6 +93,7 @@ impl Default for Settings {
             journal: false,
             users: Vec::new(),
             providers: Vec::new(),
+            belongings: Vec::new(),
             libraries: Vec::new(),
             trusted_proxies: Vec::new(),
             wrong_login: WrongLogin::default(),

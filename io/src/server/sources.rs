@@ -23,7 +23,7 @@ use super::link::{LinkId, Owner, Target};
 use super::{Action, Server};
 use crate::http::client::{Exchange, Get};
 use crate::http::field;
-use crate::http::{FieldValue, Looped, Via};
+use crate::http::{FieldValue, Request, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt;
@@ -68,6 +68,8 @@ struct Source {
     muxer: Option<Muxer>,
     /// The servers that it comes through, as far as they say so.
     via: Via,
+    /// Whether media came.
+    proved: bool,
     /// Of a provider's: whose it is, the account that it uses, and what is not to be repeated of its address.
     granted: Option<(ProviderId, Grant, Origin)>,
 }
@@ -97,6 +99,8 @@ struct Fetch {
     get: Get,
     exchange: Exchange,
     redirects: usize,
+    /// Whether content follows.
+    answered: bool,
 }
 
 impl Sources {
@@ -115,6 +119,14 @@ impl Sources {
     fn redacted(&self, id: SourceId, why: String) -> String {
         let granted = self.sources.get(&id).and_then(|source| source.granted.as_ref());
         granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
+    }
+
+    /// Whether a provider is just asked this.
+    pub(super) fn ask(&self, request: &Request) -> bool {
+        self.sources.values().any(|source| match &source.means {
+            Means::Http(fetch) => source.granted.is_some() && !fetch.answered && fetch.get.is_for(request),
+            _ => false,
+        })
     }
 
     /// Of how many channels something is kept: what became of their origins, and where their media stands.
@@ -156,14 +168,14 @@ impl Server {
     }
 
     /// Whether the channel is not asked for by itself, by a request that came `via` these servers.
-    pub(crate) fn is_asked_by_others(&mut self, channel: ChannelId, via: Result<Via, Looped>) -> bool {
+    pub(crate) fn is_asked_by_others(&mut self, channel: ChannelId, via: Option<Via>) -> bool {
         match via {
             // Whoever asks may be whom it comes from.
-            Ok(via) if !via.meets(&self.comes_through(channel)) => {
+            Some(via) if !via.meets(&self.comes_through(channel)) => {
                 self.came_through(channel, via);
                 true
             }
-            Ok(_) | Err(_) => false,
+            Some(_) | None => false,
         }
     }
 
@@ -223,7 +235,7 @@ impl Server {
             Origin::Http(url) => match self.get(channel, url) {
                 Ok(get) => {
                     let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
-                    Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }))
+                    Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }))
                 }
                 Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
             },
@@ -269,6 +281,7 @@ impl Server {
             scanner: Scanner::default(),
             muxer,
             via: Via::default(),
+            proved: false,
             granted: None,
         };
         self.sources.sources.insert(id, source);
@@ -389,12 +402,17 @@ impl Server {
 
     /// Media of a source goes into the channel's feed, if the core lets it.
     fn segment(&mut self, now: Time, id: SourceId, segment: Segment) {
-        let Some(source) = self.sources.sources.get(&id) else { return };
-        let (feed, from) = (source.feed, Writer::Source(id));
+        let Some(source) = self.sources.sources.get_mut(&id) else { return };
+        if let (Some((provider, ..)), false) = (&source.granted, std::mem::replace(&mut source.proved, true))
+            && let Some(own) = self.providers.get_mut(*provider)
+        {
+            own.came_as_ts();
+        }
+        let (feed, from, of) = (source.feed, Writer::Source(id), source.channel);
         let random_access = segment.random_access.is_some();
         let mut input = Input::Arrived { source: id };
         if self.edge().takes(now, feed, from, random_access) {
-            let channel = self.sources.channels.entry(source.channel).or_default();
+            let channel = self.sources.channels.entry(of).or_default();
             if channel.spliced != Some(id) {
                 channel.spliced = Some(id);
                 channel.splicer.begin(Times::Kept);

@@ -5,18 +5,14 @@ use holdfast_core::input::{FeedId, Input, RequestId, ViewerEnd, ViewerId};
 use holdfast_core::time::Time;
 
 use super::connection::{Produce, Wanted, Work};
-use super::{Action, ConnId, Joining, Server};
+use super::{Action, ConnId, Server};
 use crate::routes;
 use crate::ts::PACKET;
 
 impl Server {
     pub(super) fn joined(&mut self, now: Time, request: RequestId, viewer: ViewerId) {
-        if let Some(joining) = self.polls.joining(request) {
-            let token = match joining {
-                Joining::ForIndex(_) => None,
-                Joining::Again(token) => Some(token),
-            };
-            return self.inbox.push_back(Input::Poll { request, viewer, token });
+        if let Some(token) = self.polls.joining(request) {
+            return self.inbox.push_back(Input::Poll { request, viewer, token: Some(token) });
         }
         let Some(id) = self.requests.remove(&request).filter(|id| self.connections.get(*id).is_some()) else {
             return self.inbox.push_back(Input::Leave { viewer });
@@ -49,7 +45,6 @@ impl Server {
     }
 
     pub(super) fn viewer_ended(&mut self, now: Time, viewer: ViewerId, reason: ViewerEnd) {
-        self.polls.begins(viewer);
         let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
         let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
         if reason == ViewerEnd::Preempted && self.show_slate(now, id) {

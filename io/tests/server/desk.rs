@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint};
@@ -12,6 +13,7 @@ use holdfast_core::time::Time;
 use holdfast_io::codec::Codec;
 use holdfast_io::library::{self, FileCommand, FileEvent};
 use holdfast_io::media::{Activity, MediaCommand, MediaEvent, Packet, Unit};
+use holdfast_io::providers::Belonging;
 use holdfast_io::server::{Action, ConnId, ConnectError, Limits, LinkId, Server, Settings, Target, Transmit};
 
 /// An offer as browsers send it, cut down to what matters here.
@@ -52,6 +54,10 @@ pub struct Desk {
     pub links: Vec<(LinkId, Target)>,
     /// What was written to each link.
     pub asked: BTreeMap<LinkId, Vec<u8>>,
+    /// For how long the kernel lets a client take nothing, where that was said.
+    pub patience: BTreeMap<ConnId, Duration>,
+    /// What is to be known at the next start.
+    pub kept: Vec<Belonging>,
     /// Whether sockets take anything.
     pub writable: bool,
     /// Whether the media side answers offers and takes sessions down.
@@ -64,10 +70,14 @@ impl Desk {
     }
 
     pub fn open(config: Config, settings: Settings) -> Self {
-        let mut entropy = 0u8;
+        let mut entropy = 0u64;
         let next = move || {
             entropy += 1;
-            [entropy; 16]
+            let mut bytes = [entropy as u8; 16];
+            if entropy > 255 {
+                bytes[..8].copy_from_slice(&entropy.to_be_bytes());
+            }
+            bytes
         };
         Desk {
             server: Server::new(config, settings, Box::new(next)),
@@ -81,6 +91,8 @@ impl Desk {
             files: BTreeMap::new(),
             links: Vec::new(),
             asked: BTreeMap::new(),
+            patience: BTreeMap::new(),
+            kept: Vec::new(),
             writable: true,
             media: MediaSide::Works,
         }
@@ -127,6 +139,7 @@ impl Desk {
                     assert_eq!(result.unwrap(), Transmit::Blocked);
                 }
                 Action::Close(id) => self.closed.push(id),
+                Action::Patience(id, patience) => drop(self.patience.insert(id, patience)),
                 Action::Media(MediaCommand::Start { session, activity, .. }) => {
                     self.sessions.insert(session, activity);
                     if self.media == MediaSide::Hangs {
@@ -164,6 +177,7 @@ impl Desk {
                     }
                     Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),
                 },
+                Action::Keep(belongings) => self.kept.extend(belongings),
                 Action::Note(note) => self.notes.push(note),
             }
         }

@@ -138,6 +138,7 @@ fn a_playlist_without_an_end_is_not_read_to_its_end() {
     }
     assert!(sent <= 9 << 20, "{sent}");
     assert_eq!(status_of(&desk.read(client)), 502);
+    desk.run(desk.now + 1_000);
     let client = desk.wants(LIVE, "");
     let (link, _) = desk.asked_of_provider();
     desk.link_says(link, "HTTP/1.1 200 OK\r\n\r\n#EXTM3U\n");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use holdfast_core::config::{Account, Config, Provider, User};
 use holdfast_core::input::{Note, ProviderId, UserId};
-use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+use holdfast_io::providers::{Belonging, Credentials, Dialect, Guide, Location, Output, ProviderSettings};
 use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings, WrongLogin};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
@@ -37,7 +37,8 @@ pub fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
         guide: Guide::Auto,
         refresh: Duration::from_secs(3600),
         user_agent: String::from("VLC/3"),
-        output: Output::Ts,
+        output: Output::Auto,
+        via: false,
         groups: Vec::new(),
         allow_private: false,
         entries: 1_000_000,
@@ -430,12 +431,162 @@ fn a_panel_is_read_and_its_series_asked_for_when_somebody_looks() {
     assert!(desk.read(one).contains("\"T\""));
 }
 
+/// A panel with two live streams that says so of how they come; what is read of it is read.
+fn panel(formats: &str) -> Desk {
+    let settings = provider("http://panel.example:8080", &[("u", "v")]);
+    let mut desk = desk(vec![ProviderSettings { guide: Guide::None, ..settings }]);
+    desk.serves(format!("{{\"user_info\":{{\"auth\":1,\"allowed_output_formats\":{formats}}}}}"));
+    for answer in ["[]", r#"[{"name":"One","stream_id":11},{"name":"Two","stream_id":12}]"#, "[]", "[]", "[]", "[]"] {
+        desk.serves(answer);
+    }
+    assert!(desk.links.is_empty());
+    desk
+}
+
+/// What the provider is asked for, by whoever asked for it last.
+fn asked(desk: &mut Desk) -> (LinkId, String) {
+    let link = desk.links.last().expect("it is asked").0;
+    desk.link_opens(link);
+    let asked = String::from_utf8(desk.asked.remove(&link).unwrap_or_default()).unwrap();
+    (link, asked.split(' ').nth(1).unwrap_or_default().to_owned())
+}
+
+const NOT_FOUND: &str = "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+const LISTED: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.apple.mpegurl\r\n\r\n#EXTM3U\n#EXT-X-TARGETDURATION:4\n\
+    #EXTINF:4,\nhttp://panel.example:8080/1.ts\n";
+
+fn hls(desk: &mut Desk, name: &str) -> ConnId {
+    let (id, conn) = (desk.id_of(name), desk.connect());
+    desk.send(conn, format!("GET /live/anna/x/{id}.m3u8 HTTP/1.1\r\nHost: h\r\n\r\n"));
+    conn
+}
+
 #[test]
-fn an_episode_is_for_those_who_may_see_its_series() {
+fn live_streams_are_asked_for_as_the_panel_says_that_they_come() {
+    for (formats, path) in
+        [(r#"["ts","m3u8"]"#, Some("/live/u/v/11.ts")), ("[]", Some("/live/u/v/11.ts")), (r#"["m3u8"]"#, None)]
+    {
+        let mut desk = panel(formats);
+        let conn = desk.plays("One");
+        match path {
+            Some(path) => assert_eq!(asked(&mut desk).1, path, "{formats}"),
+            None => {
+                let answer = desk.read(conn);
+                let location = format!("\r\nLocation: {}.m3u8\r\n", desk.id_of("One"));
+                assert!(answer.starts_with("HTTP/1.1 302 ") && answer.contains(&location), "{answer}");
+                hls(&mut desk, "One");
+                assert_eq!(asked(&mut desk).1, "/live/u/v/11.m3u8");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_does_not_come_as_ts_is_asked_for_as_hls_and_that_is_remembered_of_the_panel() {
+    for answer in [
+        NOT_FOUND,
+        "HTTP/1.1 406 x\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>",
+    ] {
+        let mut desk = panel(r#"["ts","m3u8"]"#);
+        let conn = desk.plays("One");
+        let (link, path) = asked(&mut desk);
+        assert_eq!(path, "/live/u/v/11.ts");
+        desk.link_says(link, answer);
+        let told = desk.read(conn);
+        assert!(told.starts_with("HTTP/1.1 302 "), "{answer}: {told}");
+        // The others are not concluded from one that may be gone.
+        let other = desk.plays("Two");
+        assert_eq!(asked(&mut desk).1, "/live/u/v/12.ts");
+        desk.server.closed(desk.time(), other);
+        desk.turn();
+        desk.run(desk.now + 5_000);
+        let conn = hls(&mut desk, "One");
+        let (link, path) = asked(&mut desk);
+        assert_eq!(path, "/live/u/v/11.m3u8");
+        desk.link_says(link, LISTED);
+        desk.link_ends(link);
+        let list = desk.read(conn);
+        assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("/hls/"), "{list}");
+        let conn = desk.plays("Two");
+        assert!(desk.read(conn).starts_with("HTTP/1.1 302 "), "all of them come so");
+    }
+}
+
+#[test]
+fn one_that_is_gone_and_a_panel_that_gives_ts_change_nothing() {
+    // It comes in neither form.
+    let mut desk = panel(r#"["ts","m3u8"]"#);
+    desk.plays("One");
+    let (link, _) = asked(&mut desk);
+    desk.link_says(link, NOT_FOUND);
+    let conn = hls(&mut desk, "One");
+    let (link, path) = asked(&mut desk);
+    assert_eq!(path, "/live/u/v/11.m3u8");
+    desk.link_says(link, NOT_FOUND);
+    assert!(desk.read(conn).starts_with("HTTP/1.1 404 "));
+    desk.run(desk.now + 60_000);
+    desk.plays("One");
+    let (link, path) = asked(&mut desk);
+    assert_eq!(path, "/live/u/v/11.ts", "and is asked for as before");
+    desk.link_says(link, NOT_FOUND);
+    desk.run(desk.now + 60_000);
+    desk.plays("One");
+    assert_eq!(asked(&mut desk).1, "/live/u/v/11.ts", "once");
+    // Another came as MPEG-TS before.
+    let mut desk = panel(r#"["ts","m3u8"]"#);
+    let two = desk.plays("Two");
+    let (link, _) = asked(&mut desk);
+    desk.link_says(link, OK);
+    desk.link_says(link, Encoder::new().encode(12));
+    desk.server.closed(desk.time(), two);
+    desk.turn();
+    desk.run(desk.now + 60_000);
+    let conn = desk.plays("One");
+    let (link, _) = asked(&mut desk);
+    desk.link_says(link, NOT_FOUND);
+    desk.run(desk.now + 60_000);
+    assert!(!desk.read(conn).starts_with("HTTP/1.1 302 "));
+    // Nor is what the operator or the panel says passed over.
+    let mut desk = panel(r#"["ts"]"#);
+    let conn = desk.plays("One");
+    let (link, _) = asked(&mut desk);
+    desk.link_says(link, NOT_FOUND);
+    desk.run(desk.now + 60_000);
+    assert!(!desk.read(conn).starts_with("HTTP/1.1 302 "));
+}
+
+#[test]
+fn what_a_panel_says_of_a_series_does_not_tell_its_account() {
+    let mut desk = desk_of_secrets();
+    let series = desk.api("anna", "get_series")[0]["series_id"].clone();
+    let conn = desk.connect();
+    desk.send(conn, format!("GET /player_api.php?username=anna&password=x&action=get_series_info&series_id={series} HTTP/1.1\r\nHost: h\r\n\r\n"));
+    desk.serves(
+        r#"{"info":{"plot":"P","backdrop_path":["http://panel.example:8080/joe/s3cret/b.jpg","http://i.example/b.jpg"]},
+        "episodes":{"1":[{"id":"4711","season":1,"container_extension":"avi",
+        "info":{"movie_image":"http://panel.example:8080/images/joe/s3cret/1.jpg","plot":"E"}}]}}"#,
+    );
+    let told = desk.read(conn);
+    assert!(!told.contains("s3cret") && !told.contains("joe"), "{told}");
+    assert!(told.contains("http://i.example/b.jpg") && told.contains("\"plot\":\"E\""), "{told}");
+}
+
+fn desk_of_secrets() -> Desk {
+    let settings = provider("http://panel.example:8080", &[("joe", "s3cret")]);
+    let mut desk = desk(vec![ProviderSettings { guide: Guide::None, ..settings }]);
+    for answer in ["{\"user_info\":{\"auth\":1}}", "[]", "[]", "[]", "[]", "[]", r#"[{"name":"S","series_id":9}]"#] {
+        desk.serves(answer);
+    }
+    desk
+}
+
+/// A panel with two series, of which Ben may see the first, and what was said of their episodes before.
+fn of_two_series(belongings: Vec<Belonging>) -> Desk {
     let users = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() });
     let settings = provider("http://panel.example:8080", &[("u", "v")]);
-    let mut desk =
-        desk_of(vec![ProviderSettings { guide: Guide::None, ..settings }], users.into(), Settings::default());
+    let settings = vec![ProviderSettings { guide: Guide::None, ..settings }];
+    let mut desk = desk_of(settings, users.into(), Settings { belongings, ..Settings::default() });
     desk.serves("{\"user_info\":{\"auth\":1}}");
     for answer in [
         "[]",
@@ -447,6 +598,12 @@ fn an_episode_is_for_those_who_may_see_its_series() {
     ] {
         desk.serves(answer);
     }
+    desk
+}
+
+#[test]
+fn an_episode_is_for_those_who_may_see_its_series() {
+    let mut desk = of_two_series(Vec::new());
     let all = desk.api("anna", "get_series");
     assert_eq!(desk.api("ben", "get_series").as_array().unwrap().len(), 1);
     let mut paths = Vec::new();
@@ -455,6 +612,7 @@ fn an_episode_is_for_those_who_may_see_its_series() {
         paths.push(format!("{}.mkv", 1 << 30 | episode << 5 | 1));
         let refused = desk.ask(&format!("GET /series/ben/x/{} HTTP/1.1\r\nHost: h\r\n\r\n", paths[paths.len() - 1]));
         assert!(refused.starts_with("HTTP/1.1 404 ") && desk.links.is_empty(), "nobody knows yet: {refused}");
+        assert!(refused.contains("series-unknown"), "{refused}");
         let conn = desk.connect();
         let id = &series["series_id"];
         desk.send(conn, format!("GET /player_api.php?username=anna&password=x&action=get_series_info&series_id={id} HTTP/1.1\r\nHost: h\r\n\r\n"));
@@ -463,13 +621,21 @@ fn an_episode_is_for_those_who_may_see_its_series() {
         ));
         assert!(desk.read(conn).contains(&format!("\"{}\"", 1 << 30 | episode << 5 | 1)));
     }
-    for (user, path, may) in [("ben", 0, true), ("ben", 1, false), ("anna", 1, true)] {
-        let conn = desk.connect();
-        desk.send(conn, format!("GET /series/{user}/x/{} HTTP/1.1\r\nHost: h\r\n\r\n", paths[path]));
-        assert_eq!(!desk.links.is_empty(), may, "{user} {path}: {}", desk.read(conn));
-        desk.server.closed(desk.time(), conn);
-        desk.turn();
-        assert!(desk.links.is_empty());
+    let kept = std::mem::take(&mut desk.kept);
+    assert_eq!(
+        kept.iter().map(|own| (own.provider.as_str(), own.episode)).collect::<Vec<_>>(),
+        [("tv", 4711), ("tv", 4712)]
+    );
+    // The same after a restart, without anybody having opened a series since.
+    for mut desk in [desk, of_two_series(kept)] {
+        for (user, path, may) in [("ben", 0, true), ("ben", 1, false), ("anna", 1, true)] {
+            let conn = desk.connect();
+            desk.send(conn, format!("GET /series/{user}/x/{} HTTP/1.1\r\nHost: h\r\n\r\n", paths[path]));
+            assert_eq!(!desk.links.is_empty(), may, "{user} {path}: {}", desk.read(conn));
+            desk.server.closed(desk.time(), conn);
+            desk.turn();
+            assert!(desk.links.is_empty());
+        }
     }
 }
 

@@ -79,7 +79,9 @@ fn an_operator_sees_what_is_watched_at_providers() {
     assert_eq!((&channel["kept"]["label"], &channel["sources"][0]["label"]), (&"tv".into(), &"tv".into()));
     let holder = format!("source {}", channel["kept"]["id"].as_str().unwrap());
     assert_eq!(own["accounts"][0]["connections"][0]["holder"], holder.as_str());
-    assert_eq!(status["users"][0]["playbacks"][0]["title"], "S1");
+    let playback = status["users"][0]["playbacks"][0].clone();
+    assert_eq!(playback["title"], "S1");
+    assert_eq!(playback["stream"], desk.id_of("S1").to_string(), "as lists know it");
     for (series, value) in [
         ("holdfast_provider_titles{provider=\"tv\",kind=\"live\"}", 2),
         ("holdfast_provider_catalog_reads_total{provider=\"tv\"}", 1),
@@ -187,12 +189,14 @@ fn a_stream_plays_as_hls_and_a_player_that_was_paused_comes_back() {
     for asked in [format!("/live/anna/x/{}.m3u8", desk.id_of("S0")), format!("/anna/x/{}.m3u8", desk.id_of("S1"))] {
         let conn = desk.connect();
         desk.send(conn, get(&asked));
+        let address = media_playlist(&desk.read(conn), &asked);
+        assert!(desk.links.is_empty(), "no provider is asked for an index");
+        desk.send(conn, get(&address));
         let (link, _) = desk.link();
         desk.link_opens(link);
         desk.link_says(link, OK);
         desk.link_says(link, media(250));
-        let address = media_playlist(&desk.read(conn), &asked);
-        let list = desk.ask(&get(&address));
+        let list = desk.read(conn);
         let segment = content(&list).lines().find(|line| line.starts_with("segment-")).expect("a segment").to_owned();
         let (directory, _) = address.rsplit_once('/').unwrap();
         let segment = format!("{directory}/{segment}");

@@ -411,6 +411,35 @@ fn a_playback_in_segments_is_counted_once_however_it_is_asked_for() {
     }
 }
 
+#[test]
+fn an_index_alone_takes_no_place_whoever_asks_for_it_how_often() {
+    let mut desk = simple();
+    let session = publish(&mut desk);
+    flow(&mut desk, session, 9_000);
+    let ts = address(&mut desk, "anna", "live", "ts");
+    let path = address(&mut desk, "anna", "live", "m3u8");
+    let index = desk.ask(&get(&path));
+    assert_eq!((status_of(&index), counted(&mut desk, 0)), (200, 0));
+    assert_eq!(desk.server.edge().playback().playbacks().count() + desk.server.edge().feeds().viewer_count(), 0);
+    let (playing, answer) = open(&mut desk, &ts);
+    assert_eq!((status_of(&answer), counted(&mut desk, 0)), (200, 1), "its only place is free");
+    assert_eq!(status_of(&desk.ask(&get(&path))), 200, "whoever only looks is told how it would begin");
+    let media = resolve(&path, &index);
+    assert_eq!(status_of(&desk.ask(&get(&media))), 503, "and is refused when it does");
+    close(&mut desk, playing);
+    flow(&mut desk, session, 2_000);
+    // Probes make nobody forgotten that plays.
+    assert_eq!(status_of(&desk.ask(&get(&media))), 200);
+    let prober = desk.connect();
+    for _ in 0..5_000 {
+        desk.send(prober, get(&path));
+        assert_eq!(status_of(&desk.read(prober)), 200);
+    }
+    flow(&mut desk, session, 20_000);
+    assert_eq!(counted(&mut desk, 0), 0);
+    assert_eq!(status_of(&desk.ask(&get(&media))), 200, "it comes back by its token");
+}
+
 /// V11: whoever was paused comes back as itself, evicts nobody, and is counted again.
 #[test]
 fn v11_a_player_that_was_paused_comes_back_by_its_token_alone() {
@@ -526,6 +555,7 @@ fn a_television_is_shown_why_it_is_refused() {
     let refused = desk.status()["users"][0]["refused"].clone();
     assert!(refused.is_null() || refused["user-limit"] == 1, "{refused}");
     let list = address(&mut desk, "anna", "live", "m3u8");
-    let (_, answer) = open(&mut desk, &list);
+    let index = desk.ask(&get(&list));
+    let (_, answer) = open(&mut desk, &resolve(&list, &index));
     assert_eq!(status_of(&answer), 503, "what is no stream is told in words");
 }

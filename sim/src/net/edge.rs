@@ -180,7 +180,7 @@ impl Edge {
                 Some(Action::WriteLink(id)) => self.transmit(Line::Link(id)),
                 Some(Action::CloseLink(id)) => self.close(Line::Link(id)),
                 // There are no disks in this world.
-                Some(Action::File(..) | Action::Scan(_)) => {}
+                Some(Action::File(..) | Action::Scan(_) | Action::Patience(..) | Action::Keep(_)) => {}
                 // No scenario has any.
                 Some(Action::ReadFile(id, _)) => {
                     let error = ConnectError::Other(String::from("there are no files here"));

@@ -91,10 +91,13 @@ pub(super) fn files(reader: &mut Reader<'_>) {
 /// What an operator should know though nothing is wrong.
 pub(super) fn warnings(settings: &Settings) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !settings.providers.is_empty() && settings.core.users.is_empty() {
-        warnings.push(String::from(
-            "there are providers and no users: titles of providers are played for users alone; write [[user]] with `name` and \
-             `password`",
+    let owners = [("providers", settings.providers.is_empty()), ("libraries", settings.libraries.is_empty())];
+    let owners: Vec<&str> = owners.into_iter().filter(|(_, none)| !none).map(|(what, _)| what).collect();
+    if !owners.is_empty() && settings.core.users.is_empty() {
+        let owners = owners.join(" and ");
+        warnings.push(format!(
+            "there are {owners} and no users: titles of {owners} are listed and played for users alone; \
+             write [[user]] with `name` and `password`"
         ));
     }
     for (n, user) in settings.core.users.iter().enumerate() {

@@ -56,7 +56,7 @@ fn everything_of_providers_is_written_and_shown_without_secrets() {
     let text = "[playback]\nlinger = '1s'\npreemption_wait = '2s'\nended_memory = '1m'\n\
         [[user]]\nname = 'a'\npassword = 'x'\npriority = -5\nsoft_priority = 7\nstatus = 'trial'\ngroups = ['News', 'Ünï']\n\
         [[provider]]\nname = 'tv'\nurl = 'http://a:hunter2@p.example/hunter3/get.php?username=hunter4&password=hunter5'\n\
-        kind = 'm3u'\nguide = 'https://g.example/hunter6/x.xml.gz'\nrefresh = '1h'\nuser_agent = 'VLC/3'\noutput = 'm3u8'\n\
+        kind = 'm3u'\nguide = 'https://g.example/hunter6/x.xml.gz'\nrefresh = '1h'\nuser_agent = 'VLC/3'\noutput = 'm3u8'\nvia = true\n\
         groups = ['News']\ncooling = '2s'\nallow_private = true\nentries = 10\nbytes = '1 MiB'\n\
         [[account]]\nprovider = 'tv'\nusername = 'hunter7'\npassword = 'hunter8'\nmax_connections = 3\npriority = -1\n\
         enabled = false\nexpires = '2027-01-31'\noverlap = true\n";
@@ -65,6 +65,7 @@ fn everything_of_providers_is_written_and_shown_without_secrets() {
     assert_eq!((user.priority, user.soft_priority, settings.logins[0].status), (-5, 7, Status::Trial));
     let provider = &settings.providers[0];
     assert_eq!((provider.kind, provider.output, provider.bytes), (Dialect::M3u, Output::M3u8, 1 << 20));
+    assert!(provider.via && !Provider::default().via);
     assert!(matches!(provider.guide, Guide::At(_)));
     let account = &settings.accounts[0];
     assert_eq!((account.core.max_connections, account.core.priority, account.core.overlap), (3, -1, true));
@@ -93,7 +94,9 @@ fn lists_that_are_files_are_looked_for_when_the_program_starts() {
 #[test]
 fn what_makes_no_sense_though_it_can_be_is_warned_of() {
     let open = read(&format!("{PROVIDER}{ACCOUNT}")).warnings().join("");
-    assert!(open.contains("there are providers and no users"), "{open}");
+    assert!(open.contains("there are providers and no users") && open.contains("write [[user]] with `name`"), "{open}");
+    let films = read("[[library]]\nname = 'films'\npath = '/srv/films'").warnings().join("");
+    assert!(films.contains("there are libraries and no users"), "{films}");
     let user = "[[user]]\nname = 'a'\npassword = 'x'\ngroups = ['Sport']\n";
     assert_eq!(read(&format!("{PROVIDER}{user}{ACCOUNT}")).warnings(), Vec::<String>::new());
     let narrow = read(&format!("{PROVIDER}groups = ['News']\n{user}{ACCOUNT}")).warnings().join("");

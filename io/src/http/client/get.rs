@@ -9,6 +9,7 @@ use url::{Host, Url};
 use super::fault::Fault;
 use super::head::ResponseHead;
 use super::redirect::{keeps_credentials, redirect};
+use crate::http::Request;
 use crate::http::field::{self, FieldName, FieldValue};
 
 /// What is asked of an origin.
@@ -55,6 +56,12 @@ impl Get {
     /// What is asked for. May hold credentials: not for logs.
     pub fn url(&self) -> &Url {
         &self.url
+    }
+
+    /// Whether a request is this one, as it reaches whoever is asked.
+    pub fn is_for(&self, request: &Request) -> bool {
+        (self.url.path(), self.url.query()) == (request.path.as_str(), request.query.as_deref())
+            && self.authority().eq_ignore_ascii_case(&request.authority)
     }
 
     /// The host to connect to: a DNS name, or an IP address without brackets.

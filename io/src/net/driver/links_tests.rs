@@ -11,6 +11,7 @@ use super::super::script::{Bench, Told};
 use super::*;
 use crate::net::fake::{Fake, LIES, Lie, Plan};
 use crate::net::tls::{self, Trust};
+use crate::server::{Action, ConnId};
 
 #[path = "race_tests.rs"]
 mod race;
@@ -41,6 +42,22 @@ fn tried(fake: &Fake) -> Vec<IpAddr> {
 }
 
 const NOT_TLS: (u16, bool) = (80, false);
+
+#[test]
+fn how_long_a_client_is_waited_for_is_said_to_the_kernel() {
+    let (fake, mut bench) = bench(1, 0);
+    let client = ConnId::from_parts(0, 0);
+    bench.driver.server.client = Some(client);
+    let number = fake.connect(0);
+    bench.turns(3);
+    assert_eq!(fake.0.borrow().conns[number].patience, None);
+    let patience = Duration::from_secs(90);
+    for of in [ConnId::from_parts(1, 0), client] {
+        bench.driver.server.actions.push_back(Action::Patience(of, patience));
+        bench.driver.act();
+    }
+    assert_eq!(fake.0.borrow().conns[number].patience, Some(patience));
+}
 
 #[test]
 fn a_link_opens_carries_bytes_both_ways_and_ends() {

@@ -28,6 +28,7 @@ use super::sys::{Event, SocketId, SocketKind, Sys};
 use super::tls::Trust;
 use crate::library::{FileEvent, FileFault, Scan};
 use crate::media::{MediaCommand, MediaEvent};
+use crate::providers::Belonging;
 use crate::server::{Action, ConnId, LinkId, Server, Transmit};
 use links::Link;
 
@@ -59,6 +60,8 @@ pub trait Media {
 pub enum Report {
     /// Said by the server.
     Note(Note),
+    /// To be written down by whoever keeps it for the next start.
+    Keep(Vec<Belonging>),
     /// Nobody can be accepted, for want of descriptors or memory; said once until somebody was accepted again. They wait.
     AcceptFailing(io::Error),
     /// Somebody was accepted again.
@@ -519,6 +522,12 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                         self.finish(id);
                     }
                 }
+                Action::Patience(conn, patience) => {
+                    let id = self.socket_of(conn);
+                    if let Some(entry) = id.and_then(|id| self.sockets.get_mut(id)) {
+                        entry.socket.set_patience(&mut self.sys, patience);
+                    }
+                }
                 Action::Connect(link, target) => self.connect(link, target),
                 Action::WriteLink(link) => {
                     if let Some(id) = self.socket_of_link(link) {
@@ -541,6 +550,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 }
                 Action::ReadFile(link, path) => self.open_file(link, &path),
                 Action::Media(command) => self.media.command(command),
+                Action::Keep(belongings) => (self.report)(Report::Keep(belongings)),
                 Action::Note(note) => (self.report)(Report::Note(note)),
             }
         }

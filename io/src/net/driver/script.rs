@@ -11,7 +11,7 @@ use holdfast_core::time::Time;
 use super::{Driver, Media, Peer, Serve, Sys};
 use crate::library::{FileEvent, Scan};
 use crate::media::{MediaCommand, MediaEvent};
-use crate::net::driver::{Ended, Parts};
+use crate::net::driver::{Door, Ended, Parts};
 use crate::net::fake::Fake;
 use crate::net::kernel::{Clock, Kernel};
 use crate::net::tls::Trust;
@@ -53,6 +53,8 @@ impl Told {
 pub struct Script {
     pub actions: VecDeque<Action>,
     pub links: BTreeMap<LinkId, Told>,
+    /// The one client that is let in, which says nothing.
+    pub client: Option<ConnId>,
     draining: bool,
 }
 
@@ -73,7 +75,7 @@ impl Script {
 
 impl Serve for Script {
     fn accepted(&mut self, _: Time, _: SocketAddr) -> Option<ConnId> {
-        None
+        self.client
     }
 
     fn accepted_edge(&mut self, _: Time, _: SocketAddr) -> Option<ConnId> {
@@ -171,7 +173,8 @@ pub struct Bench<S: Sys> {
 impl<S: Sys> Bench<S> {
     pub fn on(sys: S, trust: Trust) -> Self {
         let server = Script::default();
-        let parts = Parts { sys, listeners: Vec::new(), server, trust, media: NoMedia, report: Box::new(|_| {}) };
+        let parts =
+            Parts { sys, listeners: vec![Door::Http(None)], server, trust, media: NoMedia, report: Box::new(|_| {}) };
         Bench { driver: Driver::new(parts) }
     }
 

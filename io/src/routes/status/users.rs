@@ -8,6 +8,7 @@ use holdfast_core::time::Time;
 use serde::Serialize;
 
 use super::{accounts, millis};
+use crate::providers::Providers;
 use crate::server::{Relay, Server};
 
 /// One user: its places, and each of its playbacks.
@@ -28,7 +29,7 @@ pub(in crate::routes) struct User {
 #[derive(Serialize)]
 struct Watching {
     id: String,
-    /// Where it is, below `/live/`.
+    /// Where it is, below `/live/`; of what is in a catalogue or a library the number that lists know it by.
     stream: String,
     /// What it plays is called, where that is in a catalogue or a library.
     title: Option<String>,
@@ -92,10 +93,15 @@ fn watching(server: &Server, now: Time, fetched: &Fetched<'_>, (id, playback): (
         let local = || server.libraries().name(title).map(str::to_owned);
         server.providers().name(title).or_else(local)
     };
+    let title = item.title().or_else(tuned);
+    let number = |title| server.libraries().titled(title).map_or_else(|| Providers::client_id(title), |own| own.id);
     Watching {
         id: id.to_string(),
-        stream: item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
-        title: item.title().or_else(tuned).and_then(name),
+        stream: match title {
+            Some(title) => number(title).to_string(),
+            None => item.feed().and_then(|feed| server.catalog().path_of(feed)).unwrap_or_default().to_owned(),
+        },
+        title: title.and_then(name),
         kind: item.kind(),
         state: playback.state.as_str(),
         place: playback.place().map(Place::as_str),

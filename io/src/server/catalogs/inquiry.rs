@@ -11,12 +11,12 @@ use url::Url;
 
 use super::read::panel_url;
 use crate::http::client::{Event, Exchange};
-use crate::providers::Kind;
 use crate::providers::xtream::{self, Told};
+use crate::providers::{self, Belonging, Kind};
 use crate::routes;
 use crate::server::connection::{Connection, Work};
 use crate::server::link::{LinkId, Owner, Target};
-use crate::server::{Call, ConnId, Server};
+use crate::server::{Action, Call, ConnId, Server};
 
 /// Marks ids of inquiries.
 pub enum InquiryKind {}
@@ -159,13 +159,24 @@ impl Server {
 
     fn inquiry_whole(&mut self, now: Time, id: InquiryId) {
         let read = self.catalogs.inquiries.get(id).and_then(|inquiry| xtream::series(&inquiry.answer));
-        let Some((info, episodes)) = read else { return self.inquiry_failed(now, id) };
+        let Some((mut info, mut episodes)) = read else { return self.inquiry_failed(now, id) };
         let Some(Inquiry { series, provider, clients, .. }) = self.end_inquiry(id) else { return };
+        if let Some(secrets) = self.providers.get(provider).map(providers::Provider::secrets) {
+            secrets.cut_out_of(&mut info);
+            episodes.iter_mut().for_each(|told| secrets.cut_out_of(&mut told.info));
+        }
+        let mut news = Vec::new();
         for told in &episodes {
-            let episode = self.providers.get(provider).and_then(|own| own.episode(told.id, &told.extension));
-            if let Some(episode) = episode {
-                self.providers.learn(episode, series);
+            let Some(own) = self.providers.get(provider) else { break };
+            let (name, episode) = (own.settings.name.clone(), own.episode(told.id, &told.extension));
+            if let Some(episode) = episode
+                && self.providers.learn(episode, series)
+            {
+                news.push(Belonging { provider: name, episode: episode.id, series });
             }
+        }
+        if !news.is_empty() {
+            self.actions.push_back(Action::Keep(news));
         }
         let known = Arc::new(Inquired { provider, info, episodes });
         let answers = &mut self.catalogs.answers;

@@ -9,7 +9,7 @@ use crate::providers::guide::{self, Programmes};
 use crate::providers::store::{Catalogue, Context};
 use crate::providers::unpacking::Unpacking;
 use crate::providers::xtream::{self, Step};
-use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, ProviderSettings, m3u};
+use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, ProviderSettings, Secrets, m3u};
 
 /// What is being read.
 pub(super) struct Job {
@@ -190,7 +190,8 @@ impl Job {
                 }
             }
         };
-        self.stage = Stage::Guide(Some(Box::new(guide::Reader::new(wanted, now, settings.bytes))));
+        self.stage =
+            Stage::Guide(Some(Box::new(guide::Reader::new(wanted, now, settings.bytes, Secrets::of(settings)))));
         next
     }
 }

@@ -4,7 +4,7 @@ use bytes::{Buf, Bytes};
 use holdfast_core::input::{Input, RefuseReason, RequestId, ViewerEnd};
 use holdfast_core::time::Time;
 
-use super::{End, REPORT, Stage, Stream, What};
+use super::{End, From, IDLE, REPORT, Stage, Stream, What};
 use crate::http::Response;
 use crate::routes;
 use crate::server::{Action, Server};
@@ -18,6 +18,8 @@ impl Server {
         self.relays.set_stage(request, Stage::Streaming(stream));
         self.relays.rearm(request);
         self.requests.remove(&request);
+        // Whoever pauses a film takes nothing: what the kernel still has for it counts like what is here.
+        self.be_patient(conn, IDLE);
         self.answer(now, conn, routes::shared(response));
     }
 
@@ -83,7 +85,7 @@ impl Server {
             return true;
         }
         self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
-        self.end_relay(request);
+        self.end_relay(now, request);
         self.detach(conn);
         if let Some(connection) = self.connections.get_mut(conn) {
             connection.http.end_stream();
@@ -99,7 +101,7 @@ impl Server {
         if self.relays.relays.get(&request).is_some_and(|relay| !relay.told) {
             self.inbox.push_back(Input::Finished { request, reason });
         }
-        let Some(relay) = self.end_relay(request) else { return };
+        let Some(relay) = self.end_relay(now, request) else { return };
         self.detach(relay.conn);
         self.close(now, relay.conn);
     }
@@ -107,7 +109,7 @@ impl Server {
     /// The client of a request is gone.
     pub(in crate::server) fn relay_left(&mut self, now: Time, request: RequestId) {
         self.requests.remove(&request);
-        let Some(relay) = self.end_relay(request) else { return };
+        let Some(relay) = self.end_relay(now, request) else { return };
         let input = match relay.stage {
             _ if relay.told => return,
             Stage::Waiting => Input::Hangup { request },
@@ -123,15 +125,21 @@ impl Server {
         request: RequestId,
         reason: RefuseReason,
     ) -> Option<Response> {
-        let relay = self.end_relay(request)?;
+        let relay = self.end_relay(now, request)?;
         if relay.is_answered() {
             self.detach(relay.conn);
             self.close(now, relay.conn);
             return None;
         }
-        let fault = relay.fault.filter(|_| reason == RefuseReason::ProviderFailed);
-        Some(match fault {
-            Some((failure, why)) => routes::title::failed(failure, &why),
+        if reason != RefuseReason::ProviderFailed {
+            return Some(routes::refused(reason, None));
+        }
+        let (viewing, faults) = (relay.errand.ask.viewing, &mut self.relays.faults);
+        if let Some(fault) = relay.fault.clone().filter(|_| matches!(relay.errand.from, From::Title(_))) {
+            faults.learn(now, viewing, fault);
+        }
+        Some(match relay.fault.as_ref().or_else(|| faults.get(now, &viewing)) {
+            Some((failure, why)) => routes::title::failed(*failure, why),
             None => routes::refused(reason, None),
         })
     }

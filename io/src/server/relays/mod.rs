@@ -7,10 +7,12 @@
 //! | `files` | what if it is a file of this machine? |
 //! | `downstream` | what reached the client, and how does it end? |
 //! | `playlist` | where do the addresses in a playlist lead? |
+//! | `faults` | why was a title not to be had a moment ago? |
 //! | `sizes` | how large is a title that somebody asked for before? |
 
 mod answer;
 mod downstream;
+mod faults;
 mod files;
 mod playlist;
 mod sizes;
@@ -21,8 +23,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use holdfast_core::input::{
-    AccountId, AllocationId, Ask, Failure, Grant, Input, Output, PlaybackId, RequestId, TitleId, Token, ViewerEnd,
-    Viewing, Want,
+    AccountId, AllocationId, Ask, Failure, Grant, Input, Output, PlaybackId, RefuseReason, RequestId, TitleId, Token,
+    UserId, ViewerEnd, Viewing, Want,
 };
 use holdfast_core::time::{Time, Timers};
 
@@ -31,7 +33,7 @@ use super::{Action, Call, ConnId, LinkId, Server, Wanted};
 use crate::hls::sealed::Sealed;
 use crate::http::client::{Exchange, Get};
 use crate::http::range::Span;
-use crate::http::{FieldValue, Response, Via};
+use crate::http::{FieldValue, Request, Response, Via};
 use crate::providers::{Part, Source};
 use crate::routes;
 pub(crate) use files::OfFile;
@@ -114,6 +116,7 @@ pub(crate) struct Relays {
     /// How many requests of a playback wait.
     waiting: BTreeMap<Group, usize>,
     sizes: Sizes,
+    faults: faults::Faults,
     counts: Counts,
 }
 
@@ -162,6 +165,10 @@ pub(crate) struct Relay {
     told: bool,
     /// How many bytes of it the client took.
     bytes: u64,
+    /// What its provider said of the whole title.
+    size: Option<Size>,
+    /// Whoever of the same user wants to know that, before it was said.
+    lookers: Vec<ConnId>,
     armed: Time,
 }
 
@@ -274,6 +281,23 @@ impl Relays {
         self.relays.iter().map(|(request, relay)| (*request, relay))
     }
 
+    /// What a user is sent, or is to be sent, of a title itself.
+    fn of(&self, user: UserId, title: TitleId) -> impl Iterator<Item = (RequestId, &Relay)> {
+        self.iter().filter(move |(_, relay)| {
+            let viewing = &relay.errand.ask.viewing;
+            (viewing.user, viewing.item.title()) == (user, Some(title))
+                && matches!(relay.errand.from, From::Title(Part::Whole))
+        })
+    }
+
+    /// Whether a provider is just asked this.
+    pub fn ask(&self, request: &Request) -> bool {
+        self.relays.values().any(|relay| {
+            let asking = matches!(relay.stage, Stage::Asking { .. });
+            relay.upstream.as_ref().is_some_and(|own| asking && own.get.is_for(request))
+        })
+    }
+
     /// How many connections to providers are open, or being opened.
     pub fn connections(&self) -> usize {
         self.allocations.len()
@@ -372,6 +396,8 @@ impl Call<'_> {
             stalled: false,
             told: false,
             bytes: 0,
+            size: None,
+            lookers: Vec::new(),
             armed: Time::NEVER,
         };
         server.relays.waits(relay.group());
@@ -379,9 +405,24 @@ impl Call<'_> {
         server.rearm(*now, *id);
     }
 
-    /// What is known of a title from before.
-    pub fn size(&self, title: TitleId) -> Option<&Size> {
-        self.server.relays.sizes.get(title)
+    /// What is known of a title: from before, or from what its user is being sent of it.
+    pub fn size(&self, user: UserId, title: TitleId) -> Option<&Size> {
+        let relays = &self.server.relays;
+        relays.sizes.get(title).or_else(|| relays.of(user, title).find_map(|(_, relay)| relay.size.as_ref()))
+    }
+
+    /// Leaves it unanswered until the provider that is just asked for the title, for the same user, says what it is like. Whether
+    /// one is asked: a second connection for it would be one too many, or end the first.
+    pub fn looks_on(&mut self, user: UserId, title: TitleId) -> bool {
+        let asked = |relay: &Relay| matches!(relay.stage, Stage::Asking { .. } | Stage::Promised { .. });
+        let relay = self.server.relays.of(user, title).find(|(_, relay)| asked(relay)).map(|(request, _)| request);
+        let Some(relay) = relay.and_then(|request| self.server.relays.relays.get_mut(&request)) else { return false };
+        relay.lookers.push(self.id);
+        if let Some(connection) = self.server.connections.get_mut(self.id) {
+            connection.work = Work::Inquiring;
+        }
+        self.server.rearm(self.now, self.id);
+        true
     }
 }
 
@@ -402,7 +443,7 @@ impl Server {
                 }
             }
             Output::Cut { request, reason } => {
-                let Some(relay) = self.end_relay(request) else { return };
+                let Some(relay) = self.end_relay(now, request) else { return };
                 if relay.is_answered() {
                     self.detach(relay.conn);
                     return self.close(now, relay.conn);
@@ -441,13 +482,30 @@ impl Server {
     }
 
     /// Takes a request out with everything that it holds. Its connection stays as it is.
-    fn end_relay(&mut self, request: RequestId) -> Option<Relay> {
+    fn end_relay(&mut self, now: Time, request: RequestId) -> Option<Relay> {
         self.drop_upstream(request);
         self.tell_closed(request);
         self.relays.set_stage_over(request);
         let mut relay = self.relays.relays.remove(&request)?;
         self.relays.timers.set(request, &mut relay.armed, Time::NEVER);
+        for looker in std::mem::take(&mut relay.lookers) {
+            // What it waited for is not said any more.
+            let answer = match &relay.fault {
+                Some((failure, why)) => routes::title::failed(*failure, why),
+                None => routes::refused(RefuseReason::Busy, None),
+            };
+            self.tell_looker(now, looker, answer);
+        }
         Some(relay)
+    }
+
+    /// Whoever waited to be told what a title is like is told so, or why not.
+    fn tell_looker(&mut self, now: Time, looker: ConnId, answer: Response) {
+        let Some(connection) = self.connections.get_mut(looker) else { return };
+        if matches!(connection.work, Work::Inquiring) {
+            connection.work = Work::None;
+            self.answer(now, looker, routes::shared(answer));
+        }
     }
 
     /// A connection is at nothing any more.

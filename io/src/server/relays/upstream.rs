@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use holdfast_core::input::{AllocationId, Failure, Input, RequestId, ViewerEnd};
+use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
 use super::answer::{self, Asked, Verdict};
@@ -11,7 +12,7 @@ use super::{ANSWER, DOCUMENT, End, From, Granted, Relay, Stage, Stream, Upstream
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
-use crate::providers::{self, Address};
+use crate::providers::{self, Address, ProviderSettings};
 use crate::routes;
 use crate::server::link::{Owner, Target};
 use crate::server::{Action, LinkId, Server};
@@ -39,7 +40,7 @@ impl Server {
         let what = self.relays.relays.get(&request).map(|relay| relay.errand.what);
         if what == Some(What::Redirect) {
             self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
-            self.end_relay(request);
+            self.end_relay(now, request);
             return self.answer_request(now, request, routes::title::elsewhere(&address.url));
         }
         match self.asking(request, address) {
@@ -80,7 +81,9 @@ impl Server {
         let Some(relay) = self.relays.relays.get(&request) else { return Err(String::new()) };
         let get = Get::new(address.url).map_err(|fault| fault.to_string())?;
         let mut get = address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value));
-        get = get.header(field::VIA, relay.errand.via.through(&self.settings.pseudonym()));
+        if self.provider_of(request).is_some_and(|provider| provider.via) {
+            get = get.header(field::VIA, relay.errand.via.through(&self.settings.pseudonym()));
+        }
         get = match (relay.errand.what, relay.errand.span) {
             // What is refused to HEAD is given to this (spec: protocols §4.3).
             (What::Look, _) => get.range(0, Some(0)),
@@ -99,11 +102,13 @@ impl Server {
     }
 
     pub(super) fn allows_private(&self, request: RequestId) -> bool {
-        let provider = self.relays.relays.get(&request).and_then(|relay| {
-            let source = relay.errand.sources.get(relay.granted?.index as usize)?;
-            self.settings.providers.get(source.provider.0 as usize)
-        });
-        provider.is_some_and(|provider| provider.allow_private)
+        self.provider_of(request).is_some_and(|provider| provider.allow_private)
+    }
+
+    fn provider_of(&self, request: RequestId) -> Option<&ProviderSettings> {
+        let relay = self.relays.relays.get(&request)?;
+        let source = relay.errand.sources.get(relay.granted?.index as usize)?;
+        self.settings.providers.get(source.provider.0 as usize)
     }
 
     fn connect_relay(&mut self, request: RequestId, get: &Get) -> LinkId {
@@ -189,7 +194,7 @@ impl Server {
                 self.relays.rearm(request);
             }
             Verdict::Pass(pass) => {
-                self.learn(request, pass.size.clone());
+                self.learn(now, request, pass.size.clone());
                 let stream = Stream {
                     queue: std::collections::VecDeque::new(),
                     queued: 0,
@@ -202,7 +207,7 @@ impl Server {
                 self.relays.rearm(request);
             }
             Verdict::Known(size) => {
-                self.learn(request, size.clone());
+                self.learn(now, request, size.clone());
                 self.settled(now, request, routes::title::looked_at(&size).header(field::VIA, via));
             }
             Verdict::Unsatisfiable(range) => {
@@ -240,11 +245,19 @@ impl Server {
     }
 
     /// Remembers what a whole title is like.
-    fn learn(&mut self, request: RequestId, size: super::Size) {
-        let Some(relay) = self.relays.relays.get(&request) else { return };
-        if let (From::Title(providers::Part::Whole), Some(title), Some(_)) =
-            (&relay.errand.from, relay.errand.ask.viewing.item.title(), size.length)
-        {
+    fn learn(&mut self, now: Time, request: RequestId, size: super::Size) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        let (From::Title(providers::Part::Whole), Some(title)) =
+            (&relay.errand.from, relay.errand.ask.viewing.item.title())
+        else {
+            return;
+        };
+        relay.size = Some(size.clone());
+        for looker in std::mem::take(&mut relay.lookers) {
+            self.tell_looker(now, looker, routes::title::looked_at(&size));
+        }
+        // Whoever asks for its beginning alone may be told the length that is not said here.
+        if size.length.is_some() {
             self.relays.sizes.learn(title, size);
         }
     }
@@ -305,7 +318,10 @@ impl Server {
                 let Some(base) = relay.upstream.as_ref().map(|upstream| upstream.get.url().clone()) else { return };
                 let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
                 match self.rewritten(seconds, request, &document, &base) {
-                    Ok(answer) => self.settled(now, request, answer),
+                    Ok(answer) => {
+                        self.tried_hls(request, true);
+                        self.settled(now, request, answer);
+                    }
                     Err((failure, why)) => self.relay_failed(request, failure, why),
                 }
             }
@@ -348,6 +364,9 @@ impl Server {
     /// Nothing comes of this attempt; the core may know another.
     pub(super) fn relay_failed(&mut self, request: RequestId, failure: Failure, why: String) {
         self.drop_upstream(request);
+        if matches!(failure, Failure::Status(404 | 406) | Failure::Unusable) {
+            self.tried_hls(request, false);
+        }
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         relay.fault = Some((failure, why));
         self.relays.set_stage(request, Stage::Waiting);
@@ -355,10 +374,24 @@ impl Server {
         self.tell_closed(request);
     }
 
+    /// A live stream came as HLS, or did not.
+    fn tried_hls(&mut self, request: RequestId, came: bool) {
+        let Some(relay) = self.relays.relays.get(&request) else { return };
+        let source = relay.granted.and_then(|granted| relay.errand.sources.get(granted.index as usize));
+        let (Some(source), Item::Hls(title), From::Title(providers::Part::Playlist)) =
+            (source, relay.errand.ask.viewing.item, &relay.errand.from)
+        else {
+            return;
+        };
+        if let Some(own) = self.providers.get_mut(source.provider) {
+            own.tried_hls(title, came);
+        }
+    }
+
     /// It is answered with something that was not to be passed on as it comes.
     pub(super) fn settled(&mut self, now: Time, request: RequestId, answer: Response) {
         self.inbox.push_back(Input::Finished { request, reason: ViewerEnd::Done });
-        self.end_relay(request);
+        self.end_relay(now, request);
         self.answer_request(now, request, answer);
     }
 }

@@ -6,8 +6,8 @@ use holdfast_core::input::{AllocationId, ChannelId, FeedId, Grant, Input, Loss, 
 use holdfast_core::time::Time;
 
 use super::{Fetch, Means, Source};
-use crate::http::Via;
 use crate::http::client::{Exchange, Get};
+use crate::http::{Via, field};
 use crate::origin::Origin;
 use crate::providers::Part;
 use crate::server::Server;
@@ -34,19 +34,38 @@ impl Server {
             return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
         };
         let origin = Origin::Http(address.url.clone());
-        let get = match self.get(channel, address.url) {
-            Ok(get) => address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value)),
-            Err(why) => {
-                self.fail_to_open(id, (channel, index), Loss::Unusable, why);
+        let tells = self.providers.get(provider).is_some_and(|own| own.settings.via);
+        let get = match Get::new(address.url) {
+            Ok(get) if tells => get.header(field::VIA, self.via(channel)),
+            Ok(get) => get,
+            Err(fault) => {
+                self.fail_to_open(id, (channel, index), Loss::Unusable, fault.to_string());
                 return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
             }
         };
+        let get = address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value));
         let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
-        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0 }));
+        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }));
         let granted = Some((provider, grant, origin));
         self.sources.allocations.insert(grant.allocation, id);
         let (scanner, via) = (Scanner::default(), Via::default());
-        self.sources.sources.insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, granted });
+        self.sources
+            .sources
+            .insert(id, Source { channel, index, feed, means, scanner, muxer: None, via, proved: false, granted });
+    }
+
+    /// What a provider answers to a request for MPEG-TS is none, and its words for that. It may have the stream as HLS.
+    pub(super) fn is_no_ts(&mut self, id: SourceId, why: String) -> String {
+        let source = self.sources.sources.get(&id).filter(|source| !source.proved);
+        let Some((channel, Some((provider, ..)))) = source.map(|source| (source.channel, &source.granted)) else {
+            return why;
+        };
+        let title = self.edge.edge().pull().title_of(channel).map(|(title, _)| title);
+        let own = title.zip(self.providers.get_mut(*provider));
+        match own.is_some_and(|(title, own)| own.is_no_ts(title)) {
+            true => format!("{why}; it is asked for as HLS from here on, see `output` of [[provider]]"),
+            false => why,
+        }
     }
 
     /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine

@@ -54,7 +54,11 @@ impl Server {
             },
             status => refusal(u32::from(status)),
         };
-        self.source_lost(now, id, loss, format!("the origin answers {}", head.status));
+        let mut why = format!("the origin answers {}", head.status);
+        if matches!(head.status, 404 | 406) {
+            why = self.is_no_ts(id, why);
+        }
+        self.source_lost(now, id, loss, why);
     }
 
     fn redirected(&mut self, id: SourceId, get: Get) {
@@ -81,12 +85,16 @@ impl Server {
         match other {
             Some(other) => {
                 let why = format!("the origin answers with {other}; a source is an address that gives MPEG-TS");
+                let why = self.is_no_ts(id, why);
                 self.source_lost(now, id, Loss::Unusable, why);
             }
             None => match Via::of(&head.headers, &self.settings.pseudonym()) {
                 Ok(via) => {
                     if let Some(source) = self.sources.sources.get_mut(&id) {
                         source.via = via;
+                        if let Means::Http(fetch) = &mut source.means {
+                            fetch.answered = true;
+                        }
                     }
                     self.decide(now, Input::Opened { source: id });
                 }

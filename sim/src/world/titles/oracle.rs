@@ -314,7 +314,7 @@ impl Bench<'_> {
             RefuseReason::Suppressed => {
                 titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
             }
-            RefuseReason::ProviderFailed => row.failed || row.fetches > 0 || self.may_have_failed(row),
+            RefuseReason::ProviderFailed => again || row.failed || row.fetches > 0 || self.may_have_failed(row),
             RefuseReason::Busy => {
                 let parts =
                     titles.open.iter().map(|own| &titles.requests[own]).filter(|other| {

@@ -6,13 +6,14 @@ use crate::time::Time;
 
 /// Values by key, each until its time; a full memory forgets first what it would forget first anyway.
 #[derive(Debug)]
-pub(super) struct Memory<K, V> {
+pub struct Memory<K, V> {
     values: BTreeMap<K, (Time, V)>,
     order: BTreeSet<(Time, K)>,
     capacity: usize,
 }
 
-impl<K: Ord + Copy, V: Copy> Memory<K, V> {
+impl<K: Ord + Copy, V> Memory<K, V> {
+    /// Of at most so many values.
     pub fn new(capacity: usize) -> Self {
         Memory { values: BTreeMap::new(), order: BTreeSet::new(), capacity }
     }
@@ -32,11 +33,24 @@ impl<K: Ord + Copy, V: Copy> Memory<K, V> {
     }
 
     /// What is remembered under `key`.
-    pub fn recall(&self, now: Time, key: &K) -> Option<V> {
-        self.values.get(key).filter(|(until, _)| now < *until).map(|(_, value)| *value)
+    pub fn recall(&self, now: Time, key: &K) -> Option<&V> {
+        self.values.get(key).filter(|(until, _)| now < *until).map(|(_, value)| value)
     }
 
-    #[cfg(test)]
+    /// The same to change it, as long as it takes up room.
+    pub fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.values.get_mut(key).map(|(_, value)| value)
+    }
+
+    /// Remembers it no longer.
+    pub fn forget(&mut self, key: &K) {
+        if let Some((until, _)) = self.values.remove(key) {
+            self.order.remove(&(until, *key));
+        }
+    }
+
+    /// How many values take up room, some of which may be over.
+    #[allow(clippy::len_without_is_empty, reason = "nobody asks whether there are none")]
     pub fn len(&self) -> usize {
         debug_assert_eq!(self.values.len(), self.order.len());
         self.values.len()
@@ -57,12 +71,16 @@ mod tests {
         memory.remember(at(0), 'a', at(10), 1);
         assert_eq!(
             (memory.recall(at(9), &'a'), memory.recall(at(10), &'a'), memory.recall(at(0), &'b')),
-            (Some(1), None, None)
+            (Some(&1), None, None)
         );
         memory.remember(at(5), 'a', at(20), 2);
-        assert_eq!(memory.recall(at(15), &'a'), Some(2));
+        assert_eq!(memory.recall(at(15), &'a'), Some(&2));
         memory.remember(at(30), 'b', at(40), 3);
         assert_eq!(memory.len(), 1, "what is over is gone");
+        memory.get_mut(&'b').into_iter().for_each(|value| *value += 1);
+        assert_eq!(memory.recall(at(30), &'b'), Some(&4));
+        memory.forget(&'b');
+        assert_eq!((memory.recall(at(30), &'b'), memory.len()), (None, 0));
     }
 
     #[test]
