@@ -147,6 +147,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         Note::AccountGraced { .. }
         | Note::AccountPreempted { .. }
         | Note::AccountFailed { .. }
+        | Note::AccountLate { .. }
         | Note::CatalogRead { .. }
         | Note::CatalogFault { .. } => provider::tell(note, settings),
         Note::LibraryRead { library, files, cut_short } => {

@@ -49,6 +49,8 @@ pub struct Allocation {
     /// Until when it was granted.
     pub expires: Time,
     pub(super) title: TitleId,
+    /// Whether its provider may go on counting it when it is closed.
+    pub(super) counted: bool,
     /// Who waits for its slot.
     pub(super) expected_by: Option<Holder>,
     pub(super) armed: Time,
@@ -207,6 +209,7 @@ impl Accounts {
             since: now,
             expires,
             title,
+            counted: true,
             expected_by: None,
             armed: Time::NEVER,
         });

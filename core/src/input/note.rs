@@ -254,6 +254,13 @@ pub enum Note {
         /// What happened.
         failure: Failure,
     },
+    /// A connection was refused for a moment after another one of its account had been closed, and then came through.
+    AccountLate {
+        /// The account.
+        account: AccountId,
+        /// How long its provider still counted that, in microseconds.
+        late: u64,
+    },
     /// A provider's catalogue was read.
     CatalogRead {
         /// The provider.

@@ -18,6 +18,8 @@
 mod activation;
 mod admission;
 mod item;
+#[cfg(test)]
+mod late_tests;
 mod probe;
 mod requests;
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::activation::Claim;
 use super::admission::Cost;
 use super::wish::Reach;
 use super::{Playbacks, State, player};
-use crate::account::Holder;
+use crate::account::{Holder, Late};
 use crate::input::{
     AccountId, Ask, Grant, Output, PlaybackId, ProviderId, RefuseReason, RequestId, Token, ViewerEnd, Viewing, Want,
 };
@@ -39,6 +39,8 @@ pub(super) struct Title {
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
     pub wished: Option<Where>,
+    /// Until when what was granted is not used, since the provider may still count what was closed before.
+    pub pause: Option<Time>,
 }
 
 /// A request.
@@ -49,6 +51,8 @@ pub(super) struct Piece {
     pub at: Where,
     /// Accounts that failed it.
     pub tried: Vec<AccountId>,
+    /// Whether it was refused by a provider that may still count what was closed before, and when it is made again.
+    pub late: Option<Late>,
     pub until: Time,
 }
 
@@ -83,7 +87,7 @@ pub(super) enum Flowing {
 impl Piece {
     pub fn new(now: Time, request: RequestId, ask: Ask) -> Self {
         let at = Where { providers: ask.providers.into(), account: ask.account };
-        Piece { request, want: ask.want, at, tried: Vec::new(), until: now + PART_WAIT }
+        Piece { request, want: ask.want, at, tried: Vec::new(), late: None, until: now + PART_WAIT }
     }
 
     /// Whether it is read from this machine, where nobody counts connections.
@@ -99,7 +103,7 @@ impl Piece {
 impl Title {
     /// When the first of those that wait has waited long enough.
     pub fn deadline(&self) -> Time {
-        self.waiting.iter().map(|piece| piece.until).min().unwrap_or(Time::NEVER)
+        self.waiting.iter().map(|piece| piece.until).chain(self.pause).min().unwrap_or(Time::NEVER)
     }
 
     fn needs_place(&self) -> bool {
@@ -279,6 +283,7 @@ impl Playbacks {
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
         while let Some(playback) = self.playbacks.get_mut(id) {
             let Some(title) = &mut playback.title else { return };
+            title.pause = None;
             let next = title.next(playback.holds.place.is_some());
             let Some(place) = next else {
                 if title.running.is_empty() {
@@ -311,6 +316,12 @@ impl Playbacks {
                         }
                     }
                     Claim::Granted(grant, index) if playback.holds.closing.is_none() => {
+                        let again = piece.late.map_or(Time::ZERO, |late| late.until);
+                        let ready = again.max(cx.accounts.ready(cx.now, grant.account));
+                        if ready > cx.now {
+                            title.pause = Some(ready);
+                            break;
+                        }
                         self.run(cx, id, place, Some((grant, index)));
                     }
                     Claim::Granted(..) | Claim::Wished => break,

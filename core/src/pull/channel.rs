@@ -8,6 +8,7 @@ use core::time::Duration;
 use super::access::{Access, Confirmed, Graces, Origins};
 use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
+use crate::account::Late;
 use crate::config;
 use crate::feed::Start;
 use crate::id::Table;
@@ -38,7 +39,7 @@ pub(super) struct Upstream {
     /// When media last came while it did not write into the feed.
     last: Option<Time>,
     /// Whether it ever wrote into the feed: what follows joins on to that.
-    wrote: bool,
+    pub wrote: bool,
 }
 
 #[derive(Debug)]
@@ -68,6 +69,8 @@ pub(super) struct Channel {
     probed: usize,
     probes: u32,
     last_loss: Option<(usize, Loss)>,
+    /// Whether its origin refused as one does that still counts what was closed before, and when it is asked again.
+    pub late: Option<Late>,
     counts: ChannelCounts,
 }
 
@@ -97,6 +100,7 @@ impl Channel {
             probed: 0,
             probes: 0,
             last_loss: None,
+            late: None,
             counts: ChannelCounts::default(),
         }
     }
@@ -250,6 +254,7 @@ impl Turn<'_, '_> {
         if let Some(origins) = &mut self.channel.origins {
             origins.succeeded();
         }
+        self.was_late(source);
         (self.channel.probe, self.channel.probed, self.channel.probes) =
             (now + self.channel.settings.failback_interval, 0, 0);
         self.cx.feeds.assign(self.channel.feed, Some(Writer::Source(source)));
@@ -293,6 +298,10 @@ impl Turn<'_, '_> {
             },
         };
         let was = self.channel.phase;
+        if origin == Origin::Gone && self.asks_again(&upstream, loss) {
+            self.sources.remove(source);
+            return self.give_back(&upstream, Loss::Ended);
+        }
         if kept && was == Phase::Live {
             let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
             self.fall(upstream.index, fallen);
@@ -415,7 +424,7 @@ impl Turn<'_, '_> {
     pub fn go_off(&mut self) {
         self.close_all();
         self.channel.round.reset();
-        (self.channel.phase, self.channel.grace) = (Phase::Off, None);
+        (self.channel.phase, self.channel.grace, self.channel.late) = (Phase::Off, None, None);
         self.cx.out.push_back(Output::Note(Note::ChannelOff { channel: self.id }));
     }
 

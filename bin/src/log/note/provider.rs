@@ -4,7 +4,7 @@ use holdfast_core::account::Holder;
 use holdfast_core::input::{AccountId, Failure, Note, ProviderId};
 use tracing::Level;
 
-use super::Told;
+use super::{Told, seconds};
 use crate::config::Settings;
 
 /// Puts a note of a provider into words.
@@ -27,6 +27,14 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             let (id, number) = place(settings, *account);
             let (level, why) = failed(*failure);
             of(id, level, format!("account {number}: {why}"))
+        }
+        Note::AccountLate { account, late } => {
+            let (id, number) = place(settings, *account);
+            let late = seconds(*late);
+            let what = format!(
+                "account {number}: it still counted a connection {late} after that was closed; what is opened next waits so long"
+            );
+            of(id, Level::INFO, what)
         }
         Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
             let mut what = format!("{live} live streams, {films} films, {series} series");
