@@ -269,8 +269,11 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
         RefuseReason::Busy => (
             Level::WARN,
-            "there are as many playbacks as `playback.cleanup_capacity` allows, or as many of its player's requests as wait",
+            "there are as many playbacks as `playback.cleanup_capacity` allows, or its player's requests took too long",
         ),
+        RefuseReason::TooManyRequests => {
+            (Level::INFO, "its player asks for more at once than may wait for one another")
+        }
         RefuseReason::ProviderLimit => (Level::INFO, "no account of a provider that has it is free"),
         RefuseReason::ProviderFailed => (Level::INFO, "no provider gives it"),
         RefuseReason::Superseded => (Level::DEBUG, "a newer request of the same player took its place"),

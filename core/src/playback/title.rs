@@ -20,8 +20,9 @@ use crate::input::{
 use crate::publish::Context;
 use crate::time::Time;
 
-/// How many requests of a playback may wait: players ask for a few segments ahead, and for no more.
-pub(super) const WAITING: usize = 16;
+/// How many requests of a playback may wait. Players ask for few at once (hls.js and ExoPlayer for six at most, aria2 for 16), and what
+/// waits is no more than a row here and a socket that there is anyway: the bound is for whoever asks without end.
+pub(super) const WAITING: usize = 64;
 /// How long a part waits for those before it. Longer than players do.
 const PART_WAIT: Duration = Duration::from_secs(60);
 
@@ -213,7 +214,7 @@ impl Playbacks {
         if piece.want == Want::Rest && !piece.is_local() {
             self.supersede(cx, id);
         } else if title.waiting.len() >= WAITING {
-            return self.deny(cx, piece.request, &viewing, RefuseReason::Busy);
+            return self.deny(cx, piece.request, &viewing, RefuseReason::TooManyRequests);
         }
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         let Some(title) = &mut playback.title else { return };
