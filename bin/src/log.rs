@@ -9,6 +9,7 @@ mod writer;
 use std::io::{IsTerminal, stderr};
 
 use holdfast_core::input::Note;
+use holdfast_io::server::About;
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
 use tracing_subscriber::filter::Targets;
@@ -38,9 +39,9 @@ impl Log {
 
 /// Writes down what happened, with the names of the configuration. A sentence stands for itself; programs get its parts as
 /// well.
-pub fn note(settings: &Settings, note: &Note) {
+pub fn note(settings: &Settings, note: &Note, about: &About) {
     let Told { level, sentence, endpoint, slot, channel, source, session, reason, viewer, user, playback } =
-        tell(note, settings);
+        tell(note, settings, about);
     if settings.log.format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),

@@ -9,6 +9,7 @@ use holdfast_core::input::{
     ChannelId, EndReason, EndpointId, FeedId, Loss, Note, PlaybackId, RefuseReason, SessionId, Switch, ViewerEnd,
     ViewerId,
 };
+use holdfast_io::server::About;
 use tracing::Level;
 
 use crate::config::Settings;
@@ -62,7 +63,7 @@ impl<'n> Told<'n> {
 }
 
 /// Puts a note into words, with the names of the configuration. People count slots from 1, as the addresses of their feeds do.
-pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) -> Told<'n> {
     let config = &settings.core;
     let name = |endpoint: &EndpointId| config.endpoints.get(endpoint.0 as usize).map_or("", |own| own.name.as_str());
     match note {
@@ -116,13 +117,13 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             Told {
                 viewer: Some(*viewer),
                 reason: Some(reason.as_str()),
-                ..Told::at(place(*feed, config), level, &what)
+                ..Told::at(place(*feed, config, about), level, &what)
             }
         }
         Note::ViewerRefused { feed, reason } => {
             let (level, why) = refused(*reason);
             let what = format!("a viewer was refused: {why}");
-            Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config), level, &what) }
+            Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config, about), level, &what) }
         }
         Note::RequestRefused { endpoint, status, why } => {
             let endpoint = name(endpoint);
@@ -137,19 +138,20 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::ChannelBack { .. }
         | Note::ChannelSwitched { .. }
         | Note::ChannelEnded { .. }
-        | Note::ChannelOff { .. } => channel::tell(note, settings),
+        | Note::ChannelOff { .. } => channel::tell(note, settings, about),
         Note::PlaybackStarted { .. }
         | Note::PlaybackEnded { .. }
         | Note::PlaybackRefused { .. }
         | Note::PlaybackPromoted { .. }
         | Note::PlaybackEvicted { .. }
-        | Note::PlaybackGraced { .. } => playback::tell(note, settings),
+        | Note::PlaybackGraced { .. } => playback::tell(note, settings, about),
         Note::AccountGraced { .. }
         | Note::AccountPreempted { .. }
         | Note::AccountFailed { .. }
         | Note::AccountLate { .. }
+        | Note::AccountLost { .. }
         | Note::CatalogRead { .. }
-        | Note::CatalogFault { .. } => provider::tell(note, settings),
+        | Note::CatalogFault { .. } => provider::tell(note, settings, about),
         Note::LibraryRead { library, files, cut_short } => {
             let more = if *cut_short { "; there is more than is taken" } else { "" };
             Told::new(Level::INFO, format!("library \"{library}\": {files} films or episodes{more}"))
@@ -198,7 +200,7 @@ enum Place<'c> {
 }
 
 /// Feeds are numbered through in the order of the configuration: those of all slots, then those of the channels.
-fn place(feed: FeedId, config: &Config) -> Place<'_> {
+fn place<'c>(feed: FeedId, config: &'c Config, about: &'c About) -> Place<'c> {
     let mut left = feed.index() as u32;
     for endpoint in &config.endpoints {
         if left < endpoint.slots {
@@ -206,7 +208,12 @@ fn place(feed: FeedId, config: &Config) -> Place<'_> {
         }
         left -= endpoint.slots;
     }
-    Place::Channel(config.channels.get(left as usize).map_or("of a provider", |channel| channel.name.as_str()))
+    Place::Channel(config.channels.get(left as usize).map_or(title(about), |channel| channel.name.as_str()))
+}
+
+/// What a live stream of a provider is called.
+fn title(about: &About) -> &str {
+    about.title.as_deref().unwrap_or("of a provider")
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
@@ -325,6 +332,12 @@ mod tests {
     use holdfast_core::id::Id;
 
     use super::*;
+
+    pub(super) const NOTHING: &About = &About { title: None, by: None, again: false };
+
+    fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+        super::tell(note, settings, NOTHING)
+    }
 
     #[test]
     fn lengths_of_time_are_rounded_to_tenths() {

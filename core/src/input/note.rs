@@ -12,6 +12,19 @@ use crate::account::Holder;
 use crate::config::Strategy;
 use crate::playback::{Item, Place};
 
+/// Why a holder of an account gives way to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GivesWay {
+    /// It was kept open for nobody.
+    Lingering,
+    /// It only looked.
+    Probe,
+    /// It never sent anything, in more than its time.
+    Silent,
+    /// The other one is stronger.
+    Weaker,
+}
+
 /// What happened, for people. Structured; the program prints it, the simulator checks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
@@ -246,6 +259,8 @@ pub enum Note {
         holder: Holder,
         /// For whose sake.
         by: Holder,
+        /// Why that one.
+        why: GivesWay,
     },
     /// A connection to a provider failed.
     AccountFailed {
@@ -253,6 +268,13 @@ pub enum Note {
         account: AccountId,
         /// What happened.
         failure: Failure,
+    },
+    /// A source with an account of a provider's is over.
+    AccountLost {
+        /// The account.
+        account: AccountId,
+        /// What happened.
+        loss: Loss,
     },
     /// A connection was refused for a moment after another one of its account had been closed, and then came through.
     AccountLate {

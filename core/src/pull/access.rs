@@ -7,7 +7,7 @@ use super::Phase;
 use super::channel::{Attempt, Origin, Turn, Upstream};
 use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish, is_limit_of_source};
 use crate::config;
-use crate::input::{AllocationId, Loss, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
+use crate::input::{AllocationId, Loss, Note, Output, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
 use crate::playback::Place;
 use crate::time::Time;
 
@@ -201,6 +201,9 @@ impl Turn<'_, '_> {
         match upstream.access {
             Access::Free => return,
             Access::Granted(allocation, _) if loss != Loss::Ended => {
+                if let Some(account) = self.cx.accounts.allocation(allocation).map(|row| row.account) {
+                    self.cx.out.push_back(Output::Note(Note::AccountLost { account, loss }));
+                }
                 self.cx.accounts.failed(now, self.cx.out, allocation, loss.into());
             }
             _ => {}

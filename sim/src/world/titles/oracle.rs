@@ -522,7 +522,7 @@ impl Bench<'_> {
     fn title_note(&self, note: &Note) -> Verdict {
         let titles = &self.truth.titles;
         match *note {
-            Note::AccountPreempted { account, holder, by } => {
+            Note::AccountPreempted { account, holder, by, .. } => {
                 holds!((account.0 as usize) < titles.accounts.len(), "account-3", "{account:?} is none");
                 holds!(holder != by, "account-3", "{holder:?} gives way to itself");
                 let Some((_, weakest)) = self.claims(holder) else { return Ok(()) };

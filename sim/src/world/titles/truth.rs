@@ -312,7 +312,8 @@ impl Titles {
                 Note::AccountGraced { .. }
                 | Note::AccountPreempted { .. }
                 | Note::AccountFailed { .. }
-                | Note::AccountLate { .. } => true,
+                | Note::AccountLate { .. }
+                | Note::AccountLost { .. } => true,
                 Note::SourceOpening { channel, .. }
                 | Note::SourceLost { channel, .. }
                 | Note::ChannelStarted { channel, .. }
