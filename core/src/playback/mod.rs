@@ -295,6 +295,11 @@ impl Playbacks {
         ids.filter_map(|id| Some((*id, self.playbacks.get(*id)?)))
     }
 
+    /// Whether a playback that is not over is known by this.
+    pub fn is_known(&self, token: Token) -> bool {
+        self.tokens.contains_key(&token)
+    }
+
     /// How many permits are held.
     pub fn permits(&self) -> usize {
         self.permits.held()
