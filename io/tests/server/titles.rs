@@ -159,6 +159,22 @@ fn a_film_is_passed_on_as_it_is() {
 }
 
 #[test]
+fn a_part_of_what_has_changed_is_not_passed_on() {
+    let mut desk = desk();
+    let client = desk.wants(FILM, "Range: bytes=5-\r\nIf-Range: \"a\"\r\n");
+    let (link, _) = desk.asked_of_provider();
+    let changed = "HTTP/1.1 206 x\r\nETag: \"b\"\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5\r\n\r\n56789";
+    desk.link_says(link, changed);
+    assert_eq!(desk.read(client), "");
+    let (link, asked) = desk.asked_of_provider();
+    assert!(!asked.contains("Range"), "all of it, on the only connection: {asked}");
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nETag: \"b\"\r\nContent-Length: 10\r\n\r\n0123456789");
+    let answer = desk.read(client);
+    assert_eq!((status_of(&answer), body(&answer)), (200, "0123456789"));
+    assert_eq!(header(&answer, "ETag").as_deref(), Some("\"b\""));
+}
+
+#[test]
 fn no_more_is_read_than_the_client_takes() {
     let mut desk = desk();
     let client = desk.wants(FILM, "");
