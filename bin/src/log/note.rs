@@ -152,13 +152,21 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
         | Note::AccountLost { .. }
         | Note::CatalogRead { .. }
         | Note::CatalogFault { .. } => provider::tell(note, settings, about),
-        Note::LibraryRead { library, files, cut_short } => {
-            let more = if *cut_short { "; there is more than is taken" } else { "" };
-            Told::new(Level::INFO, format!("library \"{library}\": {files} films or episodes{more}"))
+        Note::LibraryRead { library, files, unnamed, cut_short } => {
+            let mut what = format!("library \"{library}\": {files} films or episodes");
+            if *unnamed > 0 {
+                what.push_str(&format!(
+                    "; {unnamed} files or directories are left out: their names are not UTF-8, rename them"
+                ));
+            }
+            if *cut_short {
+                what.push_str("; there is more than is taken");
+            }
+            Told::new(if *unnamed > 0 { Level::WARN } else { Level::INFO }, what)
         }
-        Note::LibraryFault { library, why } => {
-            let sentence =
-                format!("library \"{library}\" cannot be looked through, what was found before is kept: {why}");
+        Note::LibraryFault { library, why, kept } => {
+            let kept = if *kept > 0 { ", what was found before is kept" } else { "" };
+            let sentence = format!("library \"{library}\" cannot be looked through{kept}: {why}");
             Told::new(Level::WARN, sentence)
         }
         Note::RateLimited { peer, refused } => {

@@ -298,12 +298,14 @@ pub enum Note {
         /// Entries that were left out because there are as many as there may be.
         beyond: u64,
     },
-    /// A provider's catalogue could not be read; the last one is kept.
+    /// A provider's catalogue could not be read; the last one is kept, if there is one.
     CatalogFault {
         /// The provider.
         provider: ProviderId,
         /// In words.
         why: String,
+        /// How many entries of what was read last are kept.
+        kept: u64,
     },
     /// A library of this machine was looked through, and there is something else in it than before.
     LibraryRead {
@@ -311,6 +313,8 @@ pub enum Note {
         library: String,
         /// How many films or episodes there are.
         files: u64,
+        /// How many files or directories are left out, since their names are no text in UTF-8.
+        unnamed: u64,
         /// Whether there is more than is taken.
         cut_short: bool,
     },
@@ -320,6 +324,8 @@ pub enum Note {
         library: String,
         /// In words.
         why: String,
+        /// How many films or episodes that were found before are kept.
+        kept: u64,
     },
     /// An address sends more requests than it may.
     RateLimited {

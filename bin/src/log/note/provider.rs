@@ -55,8 +55,9 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             }
             of(*provider, if *beyond > 0 { Level::WARN } else { Level::INFO }, what)
         }
-        Note::CatalogFault { provider, why } => {
-            of(*provider, Level::WARN, format!("cannot be read now, and what was read last is kept: {why}"))
+        Note::CatalogFault { provider, why, kept } => {
+            let kept = if *kept > 0 { ", and what was read last is kept" } else { "" };
+            of(*provider, Level::WARN, format!("cannot be read now{kept}: {why}"))
         }
         _ => Told::new(Level::DEBUG, String::new()),
     }
