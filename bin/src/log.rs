@@ -141,7 +141,7 @@ mod tests {
 
     fn told(format: Format) {
         let log = config::Log { format, ..config::Log::default() };
-        super::note(&Settings { log, ..Settings::default() }, &displaced());
+        super::note(&Settings { log, ..Settings::default() }, &displaced(), &About::default());
     }
 
     const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \
