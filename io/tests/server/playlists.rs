@@ -3,7 +3,7 @@
 use holdfast_io::server::ConnId;
 
 use crate::desk::{Desk, header};
-use crate::titles::{body, desk, status_of};
+use crate::titles::{body, desk, desk_for_a_day, status_of};
 
 const LIVE: &str = "/live/anna/anna-secret/151514632.m3u8";
 
@@ -175,7 +175,7 @@ const HOURS: u64 = 3_600_000;
 
 #[test]
 fn an_address_lasts_for_six_hours_and_as_long_as_its_playback() {
-    let mut desk = desk();
+    let mut desk = desk_for_a_day();
     let (_, index) = playlist(&mut desk, LIVE, MEDIA);
     let media = addresses(LIVE, &index).remove(0);
     let fetch = format!("GET {media} HTTP/1.1\r\nHost: h\r\n\r\n");
