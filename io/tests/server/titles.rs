@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use holdfast_core::config::{Account, Config, Provider, User};
+use holdfast_core::input::Note;
 use holdfast_io::providers::{Dialect, Guide, Location, Output, ProviderSettings};
 use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings, Transmit};
 use holdfast_io::users::{Login, Password, Status};
@@ -596,6 +597,28 @@ fn malformed_requests_change_nothing() {
     assert_eq!(status_of(&post), 405);
     let options = desk.ask(&format!("OPTIONS {FILM} HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert_eq!((status_of(&options), header(&options, "Allow").as_deref()), (204, Some("GET, HEAD, OPTIONS")));
+}
+
+#[test]
+fn a_film_that_its_player_opens_again_and_again_is_told_by_name_and_its_end_once() {
+    let mut desk = desk();
+    for _ in 0..3 {
+        let client = desk.wants(FILM, "Range: bytes=5-9\r\n");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, "HTTP/1.1 206 x\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5\r\n\r\n56789");
+        assert_eq!(status_of(&desk.read(client)), 206);
+        desk.run(desk.now + 1_000);
+    }
+    let told = |desk: &mut Desk| -> Vec<(bool, Option<String>, bool)> {
+        let notes = std::mem::take(&mut desk.notes);
+        let of = |note: &Note| matches!(note, Note::PlaybackStarted { .. } | Note::PlaybackEnded { .. });
+        let about = |note: &Note| (matches!(note, Note::PlaybackStarted { .. }), desk.server.about(note));
+        notes.iter().filter(|note| of(note)).map(about).map(|(start, own)| (start, own.title, own.again)).collect()
+    };
+    let film = || Some(String::from("Film"));
+    assert_eq!(told(&mut desk), [(true, film(), false), (true, film(), true), (true, film(), true)]);
+    desk.run(desk.now + 10_000);
+    assert_eq!(told(&mut desk), [(false, film(), false)]);
 }
 
 #[test]
