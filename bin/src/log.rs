@@ -9,6 +9,7 @@ mod writer;
 use std::io::{IsTerminal, stderr};
 
 use holdfast_core::input::{FeedId, Note};
+use holdfast_io::server::About;
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
 use tracing_subscriber::filter::Targets;
@@ -38,9 +39,9 @@ impl Log {
 
 /// Writes down what happened, with the names of the configuration. A sentence stands for itself; programs get its parts as
 /// well.
-pub fn note(settings: &Settings, note: &Note) {
+pub fn note(settings: &Settings, note: &Note, about: &About) {
     let Told { level, sentence, endpoint, slot, channel, source, session, reason, viewer, user, playback } =
-        tell(note, settings);
+        tell(note, settings, about);
     if settings.log.format == Format::Text {
         return match level {
             tracing::Level::ERROR => error!("{sentence}"),
@@ -73,12 +74,12 @@ pub fn note(settings: &Settings, note: &Note) {
 
 /// A note as [`note`] says it, without its level.
 pub(crate) fn sentence(settings: &Settings, note: &Note) -> String {
-    tell(note, settings).sentence
+    tell(note, settings, &About::default()).sentence
 }
 
 /// What a feed belongs to, in the words of a note.
 pub(crate) fn place(feed: FeedId, settings: &Settings) -> String {
-    note::place(feed, &settings.core).to_string()
+    note::place(feed, &settings.core, &About::default()).to_string()
 }
 
 /// Where colours go to a terminal only.
@@ -150,7 +151,7 @@ mod tests {
 
     fn told(format: Format) {
         let log = config::Log { format, ..config::Log::default() };
-        super::note(&Settings { log, ..Settings::default() }, &displaced());
+        super::note(&Settings { log, ..Settings::default() }, &displaced(), &About::default());
     }
 
     const SENTENCE: &str = "endpoint \"live\" slot 1: session 3.1 displaced after 61.2 s: nothing had come from it for 2.0 s \

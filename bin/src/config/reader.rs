@@ -64,13 +64,33 @@ impl<'a> Reader<'a> {
         let (document, errors) = DeTable::parse_recoverable(self.text);
         for error in &errors {
             let place = error.span().map_or(Place::File, |span| self.line(span.start));
-            let wrong = format!("is not TOML: {}", printable(error.message()));
-            self.faults.push(Fault { place, key: None, wrong, right: String::from("see https://toml.io") });
+            let mut wrong = format!("is not TOML: {}", printable(error.message()));
+            let mut right = String::from("see https://toml.io");
+            let twice = error.span().filter(|_| error.message().contains("duplicate key"));
+            if let Some((key, first)) = twice.and_then(|span| self.before(span.start)) {
+                wrong = format!("is not TOML: `{}` stands in line {first} already", printable(key));
+                right = String::from("write what belongs to it there");
+            }
+            self.faults.push(Fault { place, key: None, wrong, right });
         }
         // What was recovered from a broken document may be anything: faults in it would mislead.
         if errors.is_empty() {
             self.table(document.get_ref(), Spot { pattern: "", path: "", n: 0 });
         }
+    }
+
+    /// What stands at this place of the text, where it is a key or a header of a table that stands in an earlier line, too: that line.
+    fn before(&self, at: usize) -> Option<(&'a str, usize)> {
+        let number = self.lines.partition_point(|start| *start <= at);
+        let lines: Vec<&'a str> = self.text.lines().take(number).collect();
+        let (last, earlier) = lines.split_last()?;
+        let is_header = |line: &str| line.trim_start().starts_with('[');
+        let key = key_of(last)?;
+        let same = |(_, line): &(usize, &&str)| key_of(line) == Some(key);
+        let mut above = earlier.iter().enumerate().rev();
+        let found =
+            if is_header(last) { above.find(same) } else { above.take_while(|(_, line)| !is_header(line)).find(same) };
+        found.map(|(place, _)| (key, place + 1))
     }
 
     /// Reads those variables that are ours.
@@ -274,6 +294,19 @@ impl<'a> Reader<'a> {
     fn line(&self, offset: usize) -> Place {
         Place::Line(self.lines.partition_point(|start| *start <= offset))
     }
+}
+
+/// The key of a line as it is written, or the header of a table; arrays of tables may stand as often as there are elements.
+fn key_of(line: &str) -> Option<&str> {
+    let line = line.trim();
+    if line.starts_with("[[") || line.starts_with('#') {
+        return None;
+    }
+    let key = match line.strip_prefix('[') {
+        Some(_) => line.split_once(']').map(|(header, _)| &line[..=header.len()])?,
+        None => line.split_once('=')?.0.trim(),
+    };
+    (!key.is_empty()).then_some(key)
 }
 
 fn join(path: &str, name: &str) -> String {

@@ -197,6 +197,20 @@ fn what_is_not_toml_is_said_with_its_line() {
 }
 
 #[test]
+fn what_stands_twice_is_said_with_its_key_and_both_lines() {
+    for (text, said) in [
+        (
+            "[playback]\ngrace = '1s'\n\n[log]\n\n[playback]  # again\ngrace = '2s'",
+            (6, "`[playback]` stands in line 1 already"),
+        ),
+        ("[log]\nlevel = 'info'\n[playback]\ngrace = '1s'\ngrace = '2s'", (5, "`grace` stands in line 4 already")),
+    ] {
+        let fault = faults(text).remove(0);
+        assert!(fault.starts_with(&format!("f.toml:{}: is not TOML: {}", said.0, said.1)), "{fault}");
+    }
+}
+
+#[test]
 fn tables_and_values_are_not_mixed_up() {
     assert!(faults("http = 1")[0].contains("a table is wanted"));
     assert!(faults("endpoint = 1")[0].contains("a list of tables is wanted"));
@@ -491,6 +505,8 @@ fn the_configuration_in_the_readme_reads() {
         let settings = parse(block, "README.md").unwrap_or_else(|faults| panic!("{faults}"));
         assert_ne!(settings, Settings::default());
     }
+    let all: Vec<&str> = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    parse(&all.join("\n"), "README.md").unwrap_or_else(|faults| panic!("together: {faults}"));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use holdfast_core::input::{
     ChannelId, EndReason, EndpointId, FeedId, Loss, Note, PlaybackId, RefuseReason, SessionId, Switch, ViewerEnd,
     ViewerId,
 };
+use holdfast_io::server::About;
 use tracing::Level;
 
 use crate::config::Settings;
@@ -59,7 +60,7 @@ impl<'n> Told<'n> {
 }
 
 /// Puts a note into words, with the names of the configuration. People count slots from 1, as the addresses of their feeds do.
-pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) -> Told<'n> {
     let config = &settings.core;
     let name = |endpoint: &EndpointId| config.endpoints.get(endpoint.0 as usize).map_or("", |own| own.name.as_str());
     match note {
@@ -113,13 +114,13 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             Told {
                 viewer: Some(*viewer),
                 reason: Some(reason.as_str()),
-                ..Told::at(place(*feed, config), level, &what)
+                ..Told::at(place(*feed, config, about), level, &what)
             }
         }
         Note::ViewerRefused { feed, reason } => {
             let (level, why) = refused(*reason);
             let what = format!("a viewer was refused: {why}");
-            Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config), level, &what) }
+            Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config, about), level, &what) }
         }
         Note::RequestRefused { endpoint, status, why } => {
             let endpoint = name(endpoint);
@@ -134,25 +135,35 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         | Note::ChannelBack { .. }
         | Note::ChannelSwitched { .. }
         | Note::ChannelEnded { .. }
-        | Note::ChannelOff { .. } => channel::tell(note, settings),
+        | Note::ChannelOff { .. } => channel::tell(note, settings, about),
         Note::PlaybackStarted { .. }
         | Note::PlaybackEnded { .. }
         | Note::PlaybackRefused { .. }
         | Note::PlaybackPromoted { .. }
         | Note::PlaybackEvicted { .. }
-        | Note::PlaybackGraced { .. } => playback::tell(note, settings),
+        | Note::PlaybackGraced { .. } => playback::tell(note, settings, about),
         Note::AccountGraced { .. }
         | Note::AccountPreempted { .. }
         | Note::AccountFailed { .. }
+        | Note::AccountLate { .. }
+        | Note::AccountLost { .. }
         | Note::CatalogRead { .. }
-        | Note::CatalogFault { .. } => provider::tell(note, settings),
-        Note::LibraryRead { library, files, cut_short } => {
-            let more = if *cut_short { "; there is more than is taken" } else { "" };
-            Told::new(Level::INFO, format!("library \"{library}\": {files} films or episodes{more}"))
+        | Note::CatalogFault { .. } => provider::tell(note, settings, about),
+        Note::LibraryRead { library, files, unnamed, cut_short } => {
+            let mut what = format!("library \"{library}\": {files} films or episodes");
+            if *unnamed > 0 {
+                what.push_str(&format!(
+                    "; {unnamed} files or directories are left out: their names are not UTF-8, rename them"
+                ));
+            }
+            if *cut_short {
+                what.push_str("; there is more than is taken");
+            }
+            Told::new(if *unnamed > 0 { Level::WARN } else { Level::INFO }, what)
         }
-        Note::LibraryFault { library, why } => {
-            let sentence =
-                format!("library \"{library}\" cannot be looked through, what was found before is kept: {why}");
+        Note::LibraryFault { library, why, kept } => {
+            let kept = if *kept > 0 { ", what was found before is kept" } else { "" };
+            let sentence = format!("library \"{library}\" cannot be looked through{kept}: {why}");
             Told::new(Level::WARN, sentence)
         }
         Note::RateLimited { peer, refused } => {
@@ -203,7 +214,7 @@ impl fmt::Display for Place<'_> {
 }
 
 /// Feeds are numbered through in the order of the configuration: those of all slots, then those of the channels.
-pub(super) fn place(feed: FeedId, config: &Config) -> Place<'_> {
+pub(super) fn place<'c>(feed: FeedId, config: &'c Config, about: &'c About) -> Place<'c> {
     let mut left = feed.index() as u32;
     for endpoint in &config.endpoints {
         if left < endpoint.slots {
@@ -211,7 +222,12 @@ pub(super) fn place(feed: FeedId, config: &Config) -> Place<'_> {
         }
         left -= endpoint.slots;
     }
-    Place::Channel(config.channels.get(left as usize).map_or("of a provider", |channel| channel.name.as_str()))
+    Place::Channel(config.channels.get(left as usize).map_or(title(about), |channel| channel.name.as_str()))
+}
+
+/// What a live stream of a provider is called.
+fn title(about: &About) -> &str {
+    about.title.as_deref().unwrap_or("of a provider")
 }
 
 fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
@@ -274,8 +290,11 @@ fn refused(reason: RefuseReason) -> (Level, &'static str) {
         RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
         RefuseReason::Busy => (
             Level::WARN,
-            "there are as many playbacks as `playback.cleanup_capacity` allows, or as many of its player's requests as wait",
+            "there are as many playbacks as `playback.cleanup_capacity` allows, or its player's requests took too long",
         ),
+        RefuseReason::TooManyRequests => {
+            (Level::INFO, "its player asks for more at once than may wait for one another")
+        }
         RefuseReason::ProviderLimit => (Level::INFO, "no account of a provider that has it is free"),
         RefuseReason::ProviderFailed => (Level::INFO, "no provider gives it"),
         RefuseReason::Superseded => (Level::DEBUG, "a newer request of the same player took its place"),
@@ -327,6 +346,12 @@ mod tests {
     use holdfast_core::id::Id;
 
     use super::*;
+
+    pub(super) const NOTHING: &About = &About { title: None, by: None, again: false };
+
+    fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+        super::tell(note, settings, NOTHING)
+    }
 
     #[test]
     fn lengths_of_time_are_rounded_to_tenths() {

@@ -203,11 +203,11 @@ fn notify(state: &[NotifyState<'_>]) {
 fn reporter(settings: &Settings, keeper: Option<Keeper>, recorder: Shared) -> Box<dyn FnMut(Report)> {
     let settings = settings.clone();
     Box::new(move |report| match report {
-        Report::Note(note) => {
+        Report::Note(note, about) => {
             if matches!(note, Note::Draining { .. }) {
                 notify(&[NotifyState::Stopping]);
             }
-            log::note(&settings, &note);
+            log::note(&settings, &note, &about);
         }
         Report::Keep(belongings) => {
             if let Some(keeper) = &keeper {

@@ -51,6 +51,8 @@ pub struct Allocation {
     /// Until when it was granted.
     pub expires: Time,
     pub(super) title: TitleId,
+    /// Whether its provider may go on counting it when it is closed.
+    pub(super) counted: bool,
     /// Who waits for its slot.
     pub(super) expected_by: Option<Holder>,
     pub(super) armed: Time,
@@ -209,6 +211,7 @@ impl Accounts {
             since: now,
             expires,
             title,
+            counted: true,
             expected_by: None,
             armed: Time::NEVER,
         });

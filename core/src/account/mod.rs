@@ -6,6 +6,7 @@
 
 mod affinity;
 mod allocation;
+mod late;
 mod lease;
 #[cfg(test)]
 mod lease_tests;
@@ -29,10 +30,11 @@ use core::time::Duration;
 use affinity::Affinities;
 pub use allocation::{Allocation, AllocationState};
 use allocation::{Authority, Holding};
+pub(crate) use late::{Late, is_limit, is_limit_of_source};
 use lease::Rest;
 pub use lease::{Binding, Lease, LeaseId, LeaseKind, LeaseState};
 pub use pool::AccountCounts;
-use pool::Pools;
+use pool::{Account, Pools};
 use preempt::Victims;
 use queue::{Queue, Waiting};
 pub(crate) use wish::{Acquired, Grace, Patience, Pin, Told, Why, Wish};
@@ -340,6 +342,9 @@ impl Accounts {
             return;
         };
         let (holder, account, binding) = (row.holder, row.account, row.binding);
+        if blame == Blame::Account {
+            self.discount(allocation);
+        }
         self.pools.change(account, |account| {
             account.counts.failed += 1;
             if blame == Blame::Account {
@@ -365,7 +370,12 @@ impl Accounts {
         self.timers.set(Wake::Grant(allocation), &mut row.armed, Time::NEVER);
         let (holder, id) = (row.holder, row.account);
         self.coming.remove(&(id, allocation));
-        self.pools.change(id, |account| account.used -= 1);
+        self.pools.change(id, |account| {
+            account.used -= 1;
+            if row.counted {
+                account.lateness.closed(now);
+            }
+        });
         if let Some(holding) = self.holders.get_mut(&holder) {
             if holding.live == Some(allocation) {
                 holding.live = None;

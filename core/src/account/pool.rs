@@ -6,6 +6,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::late::Lateness;
 use crate::config;
 use crate::input::{AccountId, AllocationId, ProviderId, TitleId};
 use crate::time::Time;
@@ -39,6 +40,8 @@ pub(super) struct Account {
     pub serves: bool,
     /// Until then its turn comes last among those of its priority.
     pub shunned: Time,
+    /// How late its provider counts.
+    pub lateness: Lateness,
     /// Connections that are not closed.
     pub used: u32,
     /// Slots that leases keep without a connection.
@@ -143,6 +146,7 @@ impl Pools {
                     cooling: provider.cooling,
                     serves: account.enabled,
                     shunned: Time::ZERO,
+                    lateness: Lateness::default(),
                     used: 0,
                     reserved: 0,
                     graced: None,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::queue::{For, Waiting};
 use super::{Accounts, Acquired, AllocationState, Holder, Pin, Strength, Told, Wake, Way, Why};
-use crate::input::{AccountId, AllocationId, Note, Output, ProviderId};
+use crate::input::{AccountId, AllocationId, GivesWay, Note, Output, ProviderId};
 use crate::time::Time;
 
 /// What a holder is, if its account is needed: the least gives way first.
@@ -135,7 +135,13 @@ impl Accounts {
         let (account, live, closing) = (holding.ranked?.account, holding.live, holding.closing.clone());
         let why = if class == Class::Played { Why::Preempted } else { Why::Idle };
         self.pools.change(account, |row| row.counts.preempted += 1);
-        out.push_back(Output::Note(Note::AccountPreempted { account, holder: victim, by: holder }));
+        let gives_way = match class {
+            Class::Lingering => GivesWay::Lingering,
+            Class::Probe => GivesWay::Probe,
+            Class::Silent => GivesWay::Silent,
+            Class::Played => GivesWay::Weaker,
+        };
+        out.push_back(Output::Note(Note::AccountPreempted { account, holder: victim, by: holder, why: gives_way }));
         self.give_up(now, victim, why);
         let closing = live.into_iter().chain(closing);
         let closing =

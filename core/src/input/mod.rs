@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use bytes::Bytes;
-pub use note::Note;
+pub use note::{GivesWay, Note};
 pub use output::Output;
 pub use reason::{EndReason, Failure, Loss, RefuseReason, Switch, ViewerEnd};
 use serde::{Deserialize, Serialize};

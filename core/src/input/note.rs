@@ -12,6 +12,19 @@ use crate::account::Holder;
 use crate::config::Strategy;
 use crate::playback::{Item, Place};
 
+/// Why a holder of an account gives way to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum GivesWay {
+    /// It was kept open for nobody.
+    Lingering,
+    /// It only looked.
+    Probe,
+    /// It never sent anything, in more than its time.
+    Silent,
+    /// The other one is stronger.
+    Weaker,
+}
+
 /// What happened, for people. Structured; the program prints it, the simulator checks it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
@@ -246,6 +259,8 @@ pub enum Note {
         holder: Holder,
         /// For whose sake.
         by: Holder,
+        /// Why that one.
+        why: GivesWay,
     },
     /// A connection to a provider failed.
     AccountFailed {
@@ -253,6 +268,20 @@ pub enum Note {
         account: AccountId,
         /// What happened.
         failure: Failure,
+    },
+    /// A source with an account of a provider's is over.
+    AccountLost {
+        /// The account.
+        account: AccountId,
+        /// What happened.
+        loss: Loss,
+    },
+    /// A connection was refused for a moment after another one of its account had been closed, and then came through.
+    AccountLate {
+        /// The account.
+        account: AccountId,
+        /// How long its provider still counted that, in microseconds.
+        late: u64,
     },
     /// A provider's catalogue was read.
     CatalogRead {
@@ -269,12 +298,14 @@ pub enum Note {
         /// Entries that were left out because there are as many as there may be.
         beyond: u64,
     },
-    /// A provider's catalogue could not be read; the last one is kept.
+    /// A provider's catalogue could not be read; the last one is kept, if there is one.
     CatalogFault {
         /// The provider.
         provider: ProviderId,
         /// In words.
         why: String,
+        /// How many entries of what was read last are kept.
+        kept: u64,
     },
     /// A library of this machine was looked through, and there is something else in it than before.
     LibraryRead {
@@ -282,6 +313,8 @@ pub enum Note {
         library: String,
         /// How many films or episodes there are.
         files: u64,
+        /// How many files or directories are left out, since their names are no text in UTF-8.
+        unnamed: u64,
         /// Whether there is more than is taken.
         cut_short: bool,
     },
@@ -291,6 +324,8 @@ pub enum Note {
         library: String,
         /// In words.
         why: String,
+        /// How many films or episodes that were found before are kept.
+        kept: u64,
     },
     /// An address sends more requests than it may.
     RateLimited {

@@ -110,6 +110,8 @@ pub enum RefuseReason {
     Preempted,
     /// Its playback was ended, or goes on elsewhere, and what its address names is over with that.
     PlaybackOver,
+    /// As many requests of its playback wait as may.
+    TooManyRequests,
 }
 
 impl RefuseReason {
@@ -138,11 +140,12 @@ impl RefuseReason {
             RefuseReason::Superseded => "superseded",
             RefuseReason::Preempted => "preempted",
             RefuseReason::PlaybackOver => "playback-over",
+            RefuseReason::TooManyRequests => "too-many-requests",
         }
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 22] = [
+    pub const ALL: [RefuseReason; 23] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -165,6 +168,7 @@ impl RefuseReason {
         RefuseReason::Superseded,
         RefuseReason::Preempted,
         RefuseReason::PlaybackOver,
+        RefuseReason::TooManyRequests,
     ];
 }
 

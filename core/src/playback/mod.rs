@@ -18,6 +18,8 @@
 mod activation;
 mod admission;
 mod item;
+#[cfg(test)]
+mod late_tests;
 mod probe;
 mod requests;
 #[cfg(test)]
@@ -301,6 +303,11 @@ impl Playbacks {
     pub fn of_user(&self, user: UserId) -> impl Iterator<Item = (PlaybackId, &Playback)> {
         let ids = self.users.get(user.0 as usize).into_iter().flat_map(|user| &user.playbacks);
         ids.filter_map(|id| Some((*id, self.playbacks.get(*id)?)))
+    }
+
+    /// Whether a playback that is not over is known by this.
+    pub fn is_known(&self, token: Token) -> bool {
+        self.tokens.contains_key(&token)
     }
 
     /// How many permits are held.

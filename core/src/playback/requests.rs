@@ -3,7 +3,7 @@
 use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
-use crate::account::{Blame, Holder, Told, Why};
+use crate::account::{Blame, Holder, Told, Why, is_limit};
 use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
@@ -31,11 +31,14 @@ impl Playbacks {
             return;
         };
         (running.stalled, running.forwarded) = (false, true);
-        let detached = running.detached;
-        if running.piece.want == Want::Setup {
+        let (detached, want, late) = (running.detached, running.piece.want, running.piece.late.take());
+        let Some(playback) = self.playbacks.get_mut(id) else { return };
+        if let (Claim::Open(grant), Some(late), false) = (playback.holds.claim, late, detached) {
+            cx.accounts.learn(cx.now, cx.out, grant.allocation, late.until);
+        }
+        if want == Want::Setup {
             return;
         }
-        let Some(playback) = self.playbacks.get_mut(id) else { return };
         if let (Claim::Open(grant), Some(title)) = (playback.holds.claim, &mut playback.title)
             && playback.viewing.item.traits(&self.settings).confirmable
             && !detached
@@ -72,6 +75,14 @@ impl Playbacks {
             self.deny(cx, request, &viewing, RefuseReason::ProviderFailed);
             return self.serve(cx, id);
         };
+        if is_limit(failure)
+            && let Some(late) = cx.accounts.late(cx.now, grant.allocation, piece.late)
+        {
+            piece.late = Some(late);
+            title.waiting.push_front(piece);
+            self.give_up(cx, id);
+            return self.serve(cx, id);
+        }
         let bound = piece.at.account.is_some() || (firm && title.bound);
         let again = failure.fails_over() && !bound;
         // What a playlist names says nothing of the rest, and an answer that is of no use is one to this very request.

@@ -87,10 +87,10 @@ fn v16_many_short_ranges_leave_nothing() {
 #[test]
 fn parts_wait_their_turn_and_so_many_may_wait() {
     let mut stage = Stage::new([user(1, 0)], [provider(&[0])], with(&[]));
-    let parts: Vec<RequestId> = (0..17).map(|_| stage.part(0, vod(1), A)).collect();
+    let parts: Vec<RequestId> = (0..65).map(|_| stage.part(0, vod(1), A)).collect();
     let over = stage.part(0, vod(1), A);
-    assert_eq!(stage.refused(over), Some(RefuseReason::Busy));
-    assert_eq!((stage.requests_waiting().len(), stage.counted(0), stage.open()), (16, 1, 1));
+    assert_eq!(stage.refused(over), Some(RefuseReason::TooManyRequests));
+    assert_eq!((stage.requests_waiting().len(), stage.counted(0), stage.open()), (64, 1, 1));
     for part in &parts {
         assert!(stage.is_fetched(*part), "in the order of asking");
         stage.finish(*part, ViewerEnd::Done);

@@ -69,6 +69,8 @@ struct Connection {
     playback: Option<PlaybackId>,
     /// When it will be closed.
     closes: Option<u64>,
+    /// Whether the provider counts it.
+    counted: bool,
 }
 
 pub(super) struct Stage {
@@ -87,6 +89,10 @@ pub(super) struct Stage {
     pub origins: BTreeMap<AccountId, Origin>,
     /// How long a provider takes to close a connection.
     pub closing: u64,
+    /// How long a provider goes on counting a connection that is closed: it refuses others meanwhile with 403.
+    pub late: u64,
+    /// When a connection of an account was last closed that counted.
+    closed: BTreeMap<AccountId, u64>,
     /// The most connections that were open at once, over all accounts.
     pub peak: usize,
     /// Accounts in the order in which they were used.
@@ -146,6 +152,8 @@ impl Stage {
             sources: BTreeMap::new(),
             origins: BTreeMap::new(),
             closing: 0,
+            late: 0,
+            closed: BTreeMap::new(),
             peak: 0,
             used: Vec::new(),
             notes: Vec::new(),
@@ -178,7 +186,7 @@ impl Stage {
                 let Some(grant) = grant else { return self.answer(request, None, inputs) };
                 self.grants.insert(request, grant);
                 self.used.push(grant.account);
-                let connection = Connection { account: grant.account, playback, closes: None };
+                let connection = Connection { account: grant.account, playback, closes: None, counted: true };
                 assert!(self.connections.insert(grant.allocation, connection).is_none(), "one connection a grant");
                 self.peak = self.peak.max(self.connections.len());
                 self.answer(request, Some(grant.account), inputs);
@@ -189,13 +197,13 @@ impl Stage {
                 let connection = self.connections.get_mut(&allocation).expect("what is dropped is open");
                 assert!(connection.closes.replace(closes).is_none(), "dropped twice");
                 if self.closing == 0 {
-                    self.connections.remove(&allocation);
+                    self.close(allocation);
                     inputs.push(Input::Closed { allocation });
                 }
             }
             Output::Open { source, grant: Some(grant), .. } => {
                 self.sources.insert(source, grant);
-                let connection = Connection { account: grant.account, playback: None, closes: None };
+                let connection = Connection { account: grant.account, playback: None, closes: None, counted: true };
                 self.connections.insert(grant.allocation, connection);
             }
             Output::Close { source } => {
@@ -224,8 +232,20 @@ impl Stage {
         }
     }
 
+    fn close(&mut self, allocation: AllocationId) {
+        if let Some(connection) = self.connections.remove(&allocation).filter(|own| own.counted) {
+            self.closed.insert(connection.account, self.now);
+        }
+    }
+
     /// The provider's answer, as far as it comes by itself.
     fn answer(&mut self, request: RequestId, account: Option<AccountId>, inputs: &mut Vec<Input>) {
+        let late = account.and_then(|account| self.closed.get(&account)).is_some_and(|at| self.now < at + self.late);
+        let refused = self.grants.get(&request).and_then(|grant| self.connections.get_mut(&grant.allocation));
+        if let Some(connection) = refused.filter(|_| late) {
+            connection.counted = false;
+            return inputs.push(Input::Failed { request, failure: Failure::Status(403) });
+        }
         let origin = account.and_then(|account| self.origins.get(&account)).copied().unwrap_or(Origin::Good);
         match origin {
             Origin::Good if self.wants[&request] != Want::Look => inputs.push(Input::Forwarded { request }),
@@ -285,7 +305,7 @@ impl Stage {
             match (due, closes) {
                 (due, Some((at, allocation))) if at <= end && due.is_none_or(|due| at <= due) => {
                     self.now = self.now.max(at);
-                    self.connections.remove(&allocation);
+                    self.close(allocation);
                     self.input(Input::Closed { allocation });
                 }
                 (Some(due), _) if due <= end => {

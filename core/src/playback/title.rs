@@ -15,15 +15,16 @@ use super::activation::Claim;
 use super::admission::Cost;
 use super::wish::Reach;
 use super::{Playbacks, State, player};
-use crate::account::Holder;
+use crate::account::{Holder, Late};
 use crate::input::{
     AccountId, Ask, Grant, Output, PlaybackId, ProviderId, RefuseReason, RequestId, Token, ViewerEnd, Viewing, Want,
 };
 use crate::publish::Context;
 use crate::time::Time;
 
-/// How many requests of a playback may wait: players ask for a few segments ahead, and for no more.
-pub(super) const WAITING: usize = 16;
+/// How many requests of a playback may wait. Players ask for few at once (hls.js and ExoPlayer for six at most, aria2 for 16), and what
+/// waits is no more than a row here and a socket that there is anyway: the bound is for whoever asks without end.
+pub(super) const WAITING: usize = 64;
 /// How long a part waits for those before it. Longer than players do.
 const PART_WAIT: Duration = Duration::from_secs(60);
 
@@ -41,6 +42,8 @@ pub(super) struct Title {
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
     pub wished: Option<Where>,
+    /// Until when what was granted is not used, since the provider may still count what was closed before.
+    pub pause: Option<Time>,
 }
 
 /// A request.
@@ -51,6 +54,8 @@ pub(super) struct Piece {
     pub at: Where,
     /// Accounts that failed it.
     pub tried: Vec<AccountId>,
+    /// Whether it was refused by a provider that may still count what was closed before, and when it is made again.
+    pub late: Option<Late>,
     pub until: Time,
 }
 
@@ -85,7 +90,7 @@ pub(super) enum Flowing {
 impl Piece {
     pub fn new(now: Time, request: RequestId, ask: Ask) -> Self {
         let at = Where { providers: ask.providers.into(), account: ask.account };
-        Piece { request, want: ask.want, at, tried: Vec::new(), until: now + PART_WAIT }
+        Piece { request, want: ask.want, at, tried: Vec::new(), late: None, until: now + PART_WAIT }
     }
 
     /// Whether it is read from this machine, where nobody counts connections.
@@ -101,7 +106,7 @@ impl Piece {
 impl Title {
     /// When the first of those that wait has waited long enough.
     pub fn deadline(&self) -> Time {
-        self.waiting.iter().map(|piece| piece.until).min().unwrap_or(Time::NEVER)
+        self.waiting.iter().map(|piece| piece.until).chain(self.pause).min().unwrap_or(Time::NEVER)
     }
 
     fn needs_place(&self) -> bool {
@@ -211,7 +216,7 @@ impl Playbacks {
         if piece.want == Want::Rest && !piece.is_local() {
             self.supersede(cx, id);
         } else if title.waiting.len() >= WAITING {
-            return self.deny(cx, piece.request, &viewing, RefuseReason::Busy);
+            return self.deny(cx, piece.request, &viewing, RefuseReason::TooManyRequests);
         }
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         let Some(title) = &mut playback.title else { return };
@@ -281,6 +286,7 @@ impl Playbacks {
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
         while let Some(playback) = self.playbacks.get_mut(id) {
             let Some(title) = &mut playback.title else { return };
+            title.pause = None;
             let next = title.next(playback.holds.place.is_some());
             let Some(place) = next else {
                 if title.running.is_empty() {
@@ -313,6 +319,12 @@ impl Playbacks {
                         }
                     }
                     Claim::Granted(grant, index) if playback.holds.closing.is_none() => {
+                        let again = piece.late.map_or(Time::ZERO, |late| late.until);
+                        let ready = again.max(cx.accounts.ready(cx.now, grant.account));
+                        if ready > cx.now {
+                            title.pause = Some(ready);
+                            break;
+                        }
                         self.run(cx, id, place, Some((grant, index)));
                     }
                     Claim::Granted(..) | Claim::Wished => break,

@@ -126,8 +126,8 @@ fn a_file_of_this_machine_needs_a_place_and_no_account() {
         assert_eq!((fetched.account, fetched.token), (None, None), "nobody counts them, so none is cut for another");
     }
     assert_eq!(stage.counted(0), 1);
-    let many: Vec<RequestId> = (0..20).map(|_| stage.fetch(local(Want::Part))).collect();
-    assert_eq!(stage.requests_open().len(), 16, "but not any number");
+    let many: Vec<RequestId> = (0..68).map(|_| stage.fetch(local(Want::Part))).collect();
+    assert_eq!(stage.requests_open().len(), 64, "but not any number");
     assert_eq!(stage.fate(requests[0]), Some(Fate::Cut(ViewerEnd::Superseded)));
     assert!(stage.is_fetched(*many.last().unwrap()));
     let over = stage.fetch(Ask { viewing: Stage::viewing(0, Item::Local(TitleId(2)), A), ..local(Want::Rest) });

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::Phase;
 use super::channel::{Attempt, Origin, Turn, Upstream};
-use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish};
+use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish, is_limit_of_source};
 use crate::config;
-use crate::input::{AllocationId, Loss, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
+use crate::input::{AllocationId, Loss, Note, Output, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
 use crate::playback::Place;
 use crate::time::Time;
 
@@ -209,11 +209,38 @@ impl Turn<'_, '_> {
         match upstream.access {
             Access::Free => return,
             Access::Granted(allocation, _) if loss != Loss::Ended => {
+                if let Some(account) = self.cx.accounts.allocation(allocation).map(|row| row.account) {
+                    self.cx.out.push_back(Output::Note(Note::AccountLost { account, loss }));
+                }
                 self.cx.accounts.failed(now, self.cx.out, allocation, loss.into());
             }
             _ => {}
         }
         self.cx.accounts.end(now, self.cx.out, holder);
+    }
+
+    /// Whether a source that was refused is asked again in a moment: its provider may still count what was closed before.
+    pub fn asks_again(&mut self, upstream: &Upstream, loss: Loss) -> bool {
+        let (now, before) = (self.cx.now, self.channel.late.take());
+        let Access::Granted(allocation, Confirmed::No) = upstream.access else { return false };
+        if self.channel.phase != Phase::Seeking || upstream.wrote || !is_limit_of_source(loss) {
+            return false;
+        }
+        self.channel.late = self.cx.accounts.late(now, allocation, before);
+        if let Some(late) = self.channel.late {
+            self.channel.round.retry(upstream.index, late.until);
+        }
+        self.channel.late.is_some()
+    }
+
+    /// Media flows from a source; what it took is remembered, if it had been refused before.
+    pub fn was_late(&mut self, source: SourceId) {
+        let kept = self.channel.kept.filter(|kept| kept.source == source);
+        if let (Some(late), Some(Access::Granted(allocation, _))) =
+            (self.channel.late.take(), kept.map(|kept| kept.access))
+        {
+            self.cx.accounts.learn(self.cx.now, self.cx.out, allocation, late.until);
+        }
     }
 
     /// How strong the channel's claim on accounts is; `None` while nobody is there.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::access::{Access, Confirmed, Graces, Origins};
 use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
+use crate::account::Late;
 use crate::config;
 use crate::feed::Start;
 use crate::id::Table;
@@ -40,7 +41,7 @@ pub(super) struct Upstream {
     /// When media last came while it did not write into the feed.
     last: Option<Time>,
     /// Whether it ever wrote into the feed: what follows joins on to that.
-    wrote: bool,
+    pub wrote: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,6 +72,8 @@ pub(super) struct Channel {
     probed: usize,
     probes: u32,
     last_loss: Option<(usize, Loss)>,
+    /// Whether its origin refused as one does that still counts what was closed before, and when it is asked again.
+    pub late: Option<Late>,
     counts: ChannelCounts,
 }
 
@@ -100,6 +103,7 @@ impl Channel {
             probed: 0,
             probes: 0,
             last_loss: None,
+            late: None,
             counts: ChannelCounts::default(),
         }
     }
@@ -259,6 +263,7 @@ impl Turn<'_, '_> {
         if let Some(origins) = &mut self.channel.origins {
             origins.succeeded();
         }
+        self.was_late(source);
         (self.channel.probe, self.channel.probed, self.channel.probes) =
             (now + self.channel.settings.failback_interval, 0, 0);
         self.cx.feeds.assign(self.channel.feed, Some(Writer::Source(source)));
@@ -302,6 +307,10 @@ impl Turn<'_, '_> {
             },
         };
         let was = self.channel.phase;
+        if origin == Origin::Gone && self.asks_again(&upstream, loss) {
+            self.sources.remove(source);
+            return self.give_back(&upstream, Loss::Ended);
+        }
         if kept && was == Phase::Live {
             let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
             self.fall(upstream.index, fallen);
@@ -424,7 +433,7 @@ impl Turn<'_, '_> {
     pub fn go_off(&mut self) {
         self.close_all();
         self.channel.round.reset();
-        (self.channel.phase, self.channel.grace) = (Phase::Off, None);
+        (self.channel.phase, self.channel.grace, self.channel.late) = (Phase::Off, None, None);
         self.cx.out.push_back(Output::Note(Note::ChannelOff { channel: self.id }));
     }
 

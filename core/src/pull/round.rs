@@ -134,6 +134,12 @@ impl Round {
         untried.filter(move |index| self.ready(*index, spacing) <= now)
     }
 
+    /// The origin is asked again then, before any other.
+    pub fn retry(&mut self, index: usize, at: Time) {
+        (self.tried[index], self.opened[index]) = (false, None);
+        (self.from, self.next) = (index, at);
+    }
+
     /// The origin had its turn, but was not asked.
     pub fn passed(&mut self, index: usize) {
         self.tried[index] = true;

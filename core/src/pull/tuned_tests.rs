@@ -9,7 +9,9 @@ use super::house::{House, provider};
 use super::stage::{Fate, Origin, STEP, ms};
 use crate::account::{AllocationState, LeaseState, Strength};
 use crate::config::{Channel, Playback, Provider, Strategy};
-use crate::input::{FeedId, Input, Loss, Note, ProviderId, RefuseReason, RequestId, TitleId, ViewerEnd, Writer};
+use crate::input::{
+    AccountId, FeedId, Input, Loss, Note, ProviderId, RefuseReason, RequestId, TitleId, ViewerEnd, Writer,
+};
 use crate::playback::Place;
 
 fn strength(priority: i8) -> Option<Strength> {
@@ -459,6 +461,40 @@ fn an_origin_that_sends_late_has_its_lease_after_all() {
     let second = house.watch(8, &[0]);
     house.run(3_000);
     assert!(matches!(house.fate(second), Some(Fate::Refused(RefuseReason::ProviderLimit, _))));
+}
+
+#[test]
+fn a_zap_at_a_provider_that_counts_late_is_asked_again_and_then_goes_on() {
+    let mut house = House::of(&[1]);
+    let viewer = house.viewer(7, &[0]);
+    house.leave(viewer);
+    house.origins.insert((8, 0), Origin::Fails(Loss::Forbidden, 20));
+    let request = house.watch(8, &[0]);
+    house.run(400);
+    let refused = house.opens.iter().filter(|open| open.0 == 8).count();
+    assert!(refused >= 1 && house.fate(request).is_none(), "it waits");
+    house.origins.remove(&(8, 0));
+    house.joined(request, 2_000);
+    assert_eq!(house.opens.iter().filter(|open| open.0 == 8).count(), refused + 1);
+    assert_eq!(house.noted(|note| matches!(note, Note::AccountLate { .. })), 1);
+    assert_eq!(house.noted(|note| matches!(note, Note::SourceLost { loss: Loss::Forbidden, .. })), 0);
+    assert_eq!(house.edge.accounts().account(AccountId(0)).map(|own| own.counts.failed), Some(0));
+}
+
+#[test]
+fn a_refusal_that_does_not_end_is_told_in_two_seconds() {
+    let mut house = House::of(&[1]);
+    let viewer = house.viewer(7, &[0]);
+    house.leave(viewer);
+    house.origins.insert((8, 0), Origin::Fails(Loss::Forbidden, 20));
+    let (request, start) = (house.watch(8, &[0]), house.now);
+    house.run(3_000);
+    assert!(
+        matches!(house.fate(request), Some(Fate::Refused(RefuseReason::NoSource, at)) if at < start + 2_500),
+        "{:?}",
+        house.fate(request)
+    );
+    assert_eq!(house.noted(|note| matches!(note, Note::SourceLost { loss: Loss::Forbidden, .. })), 1);
 }
 
 #[test]

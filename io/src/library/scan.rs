@@ -36,6 +36,8 @@ pub struct Scan {
     pub files: Vec<Found>,
     /// Libraries that could not be looked through, by their place, and why not.
     pub failed: Vec<(usize, String)>,
+    /// How many files and directories were left out of a library, by its place, since their names are no text.
+    pub unnamed: Vec<(usize, u64)>,
     /// Whether there is more than is taken.
     pub cut_short: bool,
 }
@@ -45,6 +47,7 @@ pub struct Scan {
 pub fn scan(libraries: &[Library]) -> Scan {
     let (mut scan, mut names) = (Scan::default(), 0);
     for (library, own) in libraries.iter().enumerate() {
+        scan.unnamed.push((library, 0));
         if let Err(error) = walk(library, &own.path, &mut scan, &mut names) {
             scan.files.retain(|found| found.library != library);
             scan.failed.push((library, error.to_string()));
@@ -72,10 +75,17 @@ fn walk(library: usize, path: &Path, scan: &mut Scan, names: &mut usize) -> io::
                 return Ok(());
             }
             let name = entry.file_name();
-            if name.to_str().is_none_or(|name| name.starts_with('.')) {
+            let hidden = name.as_encoded_bytes().starts_with(b".");
+            let is_text = name.to_str().is_some();
+            let path = directory.join(name);
+            // Addresses and lists are text.
+            if !hidden && !is_text && (extension(&path).is_some() || entry.file_type().is_ok_and(|kind| kind.is_dir()))
+            {
+                scan.unnamed.last_mut().into_iter().for_each(|(_, count)| *count += 1);
+            }
+            if hidden || !is_text {
                 continue;
             }
-            let path = directory.join(name);
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() && depth == DEPTH => {}
                 Ok(kind) if kind.is_dir() => directories.push((path, depth + 1)),

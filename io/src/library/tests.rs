@@ -40,6 +40,20 @@ fn paths(scan: &Scan) -> Vec<&str> {
 }
 
 #[test]
+fn what_has_a_name_that_is_no_text_is_counted() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+    let inside = Scratch::new("latin");
+    inside.put("a.mp4", "x");
+    for name in [&b"caf\xe9.mp4"[..], b"caf\xe9.txt", b".caf\xe9.mp4"] {
+        fs::write(inside.0.join(OsStr::from_bytes(name)), "x").unwrap();
+    }
+    fs::create_dir(inside.0.join(OsStr::from_bytes(b"s\xe9rie"))).unwrap();
+    let found = scan(&[library(&inside.0, Shelf::Films)]);
+    assert_eq!((paths(&found), &found.unnamed[..]), (vec!["a.mp4"], &[(0, 2)][..]));
+}
+
+#[test]
 fn what_is_found_are_files_of_the_library_alone() {
     let (inside, outside) = (Scratch::new("inside"), Scratch::new("outside"));
     for path in

@@ -3,12 +3,12 @@
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 
-use holdfast_core::input::RequestId;
+use holdfast_core::input::{Note, RequestId};
 use holdfast_core::time::Time;
 
 use crate::library::{FileEvent, Scan};
 use crate::media::MediaEvent;
-use crate::server::{Action, ConnId, ConnectError, LinkId, Server, Transmit};
+use crate::server::{About, Action, ConnId, ConnectError, LinkId, Server, Transmit};
 
 /// Whose socket it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,10 @@ pub trait Serve {
     fn is_drained(&self) -> bool;
     /// The next thing to do.
     fn poll(&mut self) -> Option<Action>;
+    /// What there is to know of a note.
+    fn about(&self, _note: &Note) -> About {
+        About::default()
+    }
 }
 
 impl Serve for Server {
@@ -152,5 +156,9 @@ impl Serve for Server {
 
     fn poll(&mut self) -> Option<Action> {
         self.poll()
+    }
+
+    fn about(&self, note: &Note) -> About {
+        self.about(note)
     }
 }

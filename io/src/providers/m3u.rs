@@ -22,8 +22,35 @@ pub(crate) struct Reader {
     lines: u64,
     head: Head,
     pending: Option<Info>,
+    /// Whether it is in UTF-16, and what of a character has not come yet.
+    wide: Option<Wide>,
     /// Whether it shows to be something else.
     pub wrong: Option<&'static str>,
+}
+
+/// UTF-16 on its way.
+#[derive(Debug, Default)]
+struct Wide {
+    /// Whether the higher byte of each pair comes first.
+    big: bool,
+    byte: Option<u8>,
+    /// The first half of a pair of surrogates.
+    high: Option<u16>,
+}
+
+impl Wide {
+    fn push(&mut self, data: &[u8]) -> String {
+        let mut units: Vec<u16> = self.high.take().into_iter().collect();
+        for byte in data {
+            match self.byte.take() {
+                None => self.byte = Some(*byte),
+                Some(first) if self.big => units.push(u16::from_be_bytes([first, *byte])),
+                Some(first) => units.push(u16::from_le_bytes([first, *byte])),
+            }
+        }
+        self.high = units.pop_if(|last| (0xd800..0xdc00).contains(last));
+        String::from_utf16_lossy(&units)
+    }
 }
 
 /// What the first line says of all entries.
@@ -51,8 +78,34 @@ struct Info {
 
 impl Reader {
     /// The next bytes of the list.
-    pub fn push(&mut self, mut data: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
-        while let Some(end) = memchr(b'\n', data) {
+    pub fn push(&mut self, data: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
+        let mut data = Cow::Borrowed(data);
+        // A byte order mark; its first byte may come alone.
+        if self.wide.is_none() && self.lines == 0 && !self.passing && self.begun.len() < 2 {
+            let start: Vec<u8> = self.begun.iter().chain(data.iter()).copied().take(2).collect();
+            let big = match start[..] {
+                [0xff, 0xfe] => Some(false),
+                [0xfe, 0xff] => Some(true),
+                _ => None,
+            };
+            if let Some(big) = big {
+                self.wide = Some(Wide { big, ..Wide::default() });
+                data = Cow::Owned(data[2 - self.begun.len()..].to_vec());
+                self.begun.clear();
+            }
+        }
+        match &mut self.wide {
+            Some(wide) => {
+                let text = wide.push(&data);
+                self.push_lines(text.as_bytes(), catalogue, cx);
+            }
+            None => self.push_lines(&data, catalogue, cx),
+        }
+    }
+
+    fn push_lines(&mut self, mut data: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
+        // Some lists end their lines with CR alone; of CRLF an empty line is left, which says nothing.
+        while let Some(end) = memchr2(b'\n', b'\r', data) {
             let (line, rest) = (&data[..end], &data[end + 1..]);
             data = rest;
             if std::mem::take(&mut self.passing) {

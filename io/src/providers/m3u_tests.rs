@@ -86,6 +86,24 @@ fn latin_1_and_lists_without_a_head_are_read() {
 }
 
 #[test]
+fn lists_in_utf_16_and_with_bare_cr_are_read() {
+    let list = "#EXTM3U\n#EXTINF:-1,Caf\u{e9} \u{1f3ac}\nhttp://a/1.ts\n#EXTINF:-1,B\nhttp://a/2.ts\n";
+    let names = |data: &[u8], step| {
+        let (catalogue, _) = read_by(data, step);
+        assert_eq!((catalogue.len(), catalogue.skipped), (2, 0));
+        [0, 1].map(|place| catalogue.get(place).name.to_owned())
+    };
+    let wide = |bytes: fn(u16) -> [u8; 2]| {
+        [0xfeff].into_iter().chain(list.encode_utf16()).flat_map(bytes).collect::<Vec<u8>>()
+    };
+    for step in [1, 2, 3, 7, usize::MAX] {
+        for data in [wide(u16::to_le_bytes), wide(u16::to_be_bytes), list.replace('\n', "\r").into()] {
+            assert_eq!(names(&data, step), ["Caf\u{e9} \u{1f3ac}", "B"], "{step}");
+        }
+    }
+}
+
+#[test]
 fn what_is_no_list_shows() {
     assert_eq!(read("\n<!DOCTYPE html><html>").1.wrong, Some("a web page"));
     assert_eq!(read("{\"user_info\":{}}").1.wrong, Some("JSON"));

@@ -205,6 +205,9 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
             (Status::FORBIDDEN, None, "an operator ended this playback and does not let it come back yet")
         }
         RefuseReason::Busy => (Status::SERVICE_UNAVAILABLE, Some(5), "this server plays as much at once as it can"),
+        RefuseReason::TooManyRequests => {
+            (Status::SERVICE_UNAVAILABLE, Some(1), "this player asks for more at once than may wait for one another")
+        }
         RefuseReason::ProviderLimit => (
             Status::SERVICE_UNAVAILABLE,
             Some(5),

@@ -141,6 +141,13 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
         sealed::Kind::Map => (What::Aside, Want::Part),
         sealed::Kind::Key | sealed::Kind::Data => (What::Aside, Want::Setup),
     };
+    // The address alone will do; with a login it is that user's or nobody's.
+    if let Some((name, password)) = login::credentials(request) {
+        let Some(user) = login::user(call, request, &name, &password) else { return };
+        if user != sealed.user {
+            return call.answer(not_yours());
+        }
+    }
     if request.method == Method::Head {
         let head = if what == What::Playlist { super::hls::playlist_head() } else { stream_head() };
         return call.answer(head);
@@ -362,6 +369,11 @@ fn malformed_address() -> Response {
 
 fn not_ours() -> Response {
     Response::problem(Status::FORBIDDEN, "not-ours", "Forbidden", &sealed::NotOurs.to_string())
+}
+
+fn not_yours() -> Response {
+    let detail = "this address was given out to another user than the one that logs in here; open the playlist again";
+    Response::problem(Status::FORBIDDEN, "not-yours", "Forbidden", detail)
 }
 
 fn malformed_time() -> Response {

@@ -371,7 +371,8 @@ impl Server {
             task.fault = Some(why.clone());
             task.counts.faults += 1;
         }
-        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why }));
+        let kept = self.providers.get(provider).map_or(0, |own| u64::from(own.catalogue.len()));
+        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why, kept }));
     }
 }
 

@@ -76,12 +76,15 @@ impl Call<'_> {
         Via::of(&request.headers, &self.server.settings.pseudonym()).ok().filter(|_| !own)
     }
 
-    /// What an address that was sealed here stands for.
+    /// What an address that was sealed here stands for. As long as its playback goes on it is not over, however old it is.
     ///
     /// # Errors
     /// If it was not, or is over.
     pub fn opened(&self, text: &str) -> Result<Sealed, NotOurs> {
-        self.server.seal.open(text, self.server.settings.epoch + self.now.as_micros() / 1_000_000)
+        let sealed = self.server.seal.open(text)?;
+        let now = self.server.settings.epoch + self.now.as_micros() / 1_000_000;
+        let lives = now < sealed.until || self.server.edge().playback().is_known(sealed.token);
+        lives.then_some(sealed).ok_or(NotOurs)
     }
 
     /// The address of the player, behind the proxies that are trusted.

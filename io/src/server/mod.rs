@@ -11,6 +11,7 @@ mod connection;
 mod edges;
 mod guests;
 mod link;
+mod names;
 mod polls;
 mod publishers;
 mod rate;
@@ -49,6 +50,7 @@ use connection::Connection;
 pub(crate) use connection::{Body as ReadBody, Produce, Wanted};
 pub(crate) use guests::Attempt;
 pub use link::{ConnectError, LinkId, LinkKind, Target};
+pub use names::About;
 pub(crate) use polls::{At, Fetch, Joining, Owner, Polled};
 pub use publishers::{Publisher, Publishers};
 pub(crate) use recording::NoJournal;
@@ -126,6 +128,7 @@ pub struct Server {
     rate: rate::Rate,
     crowd: address::Crowd,
     refusals: refusals::Refusals,
+    names: names::Names,
     catalog: Catalog,
     users: Users,
     providers: Providers,
@@ -181,6 +184,7 @@ impl Server {
             rate: rate::Rate::new(settings.limits.whip_rate),
             crowd: address::Crowd::new(settings.limits.connections_per_address),
             refusals: refusals::Refusals::default(),
+            names: names::Names::default(),
             catalog: Catalog::new(edge.edge()),
             users: Users::new(settings.users.clone()),
             providers,
@@ -321,7 +325,7 @@ impl Server {
             self.counts.stuck += 1;
             self.on_media(now, MediaEvent::Gone { session });
         }
-        while let Some(note) = self.refusals.due(now) {
+        while let Some(note) = self.refusals.due(now).or_else(|| self.quiet(now)) {
             self.actions.push_back(Action::Note(note));
         }
         self.pump(now);
@@ -338,6 +342,7 @@ impl Server {
             self.relays.deadline(),
             self.shelves.deadline(),
             self.refusals.deadline(),
+            self.names.deadline(),
             self.catalogs.deadline(),
             self.spool.deadline(),
         ];
@@ -358,7 +363,7 @@ impl Server {
             self.refuse_rest(now, id);
             self.settle(now, id);
         }
-        while let Some(note) = self.refusals.due(Time::NEVER) {
+        while let Some(note) = self.refusals.due(Time::NEVER).or_else(|| self.quiet(Time::NEVER)) {
             self.actions.push_back(Action::Note(note));
         }
     }
@@ -443,6 +448,7 @@ impl Server {
         if let Some((account, why)) = routes::status::accounts::loss(&note) {
             self.losses.insert(account, (now, why));
         }
-        self.actions.extend(self.refusals.sift(now, note).map(Action::Note));
+        let told = self.name(now, note).and_then(|note| self.refusals.sift(now, note));
+        self.actions.extend(told.map(Action::Note));
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Looked {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
-    Files(usize),
+    Files(usize, u64),
     Failed,
 }
 
@@ -76,7 +76,8 @@ impl Server {
             };
             let fault = scan.failed.iter().find(|(own, _)| *own == place).map(|(_, why)| why.clone());
             let files = self.shelves.libraries.count(place);
-            let said = if fault.is_some() { Said::Failed } else { Said::Files(files) };
+            let unnamed = scan.unnamed.iter().find(|(own, _)| *own == place).map_or(0, |(_, count)| *count);
+            let said = if fault.is_some() { Said::Failed } else { Said::Files(files, unnamed) };
             let state = &mut self.shelves.states[place];
             state.fault.clone_from(&fault);
             if fault.is_none() {
@@ -86,8 +87,8 @@ impl Server {
                 continue;
             }
             let note = match fault {
-                Some(why) => Note::LibraryFault { library, why },
-                None => Note::LibraryRead { library, files: files as u64, cut_short: scan.cut_short },
+                Some(why) => Note::LibraryFault { library, why, kept: files as u64 },
+                None => Note::LibraryRead { library, files: files as u64, unnamed, cut_short: scan.cut_short },
             };
             self.tell(now, note);
         }

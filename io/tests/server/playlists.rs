@@ -3,7 +3,7 @@
 use holdfast_io::server::ConnId;
 
 use crate::desk::{Desk, header};
-use crate::titles::{body, desk, status_of};
+use crate::titles::{body, desk, desk_for_a_day, status_of};
 
 const LIVE: &str = "/live/anna/anna-secret/151514632.m3u8";
 
@@ -169,9 +169,53 @@ fn addresses_that_were_not_given_out_here_lead_nowhere() {
         assert_eq!(status_of(&answer), status, "{path}: {answer}");
         assert!(desk.links.is_empty());
     }
-    desk.run(86_400_000);
-    assert_eq!(status_of(&desk.ask(&format!("GET {own} HTTP/1.1\r\nHost: h\r\n\r\n"))), 403, "a day later");
+}
+
+const HOURS: u64 = 3_600_000;
+
+#[test]
+fn an_address_lasts_for_six_hours_and_as_long_as_its_playback() {
+    let mut desk = desk_for_a_day();
+    let (_, index) = playlist(&mut desk, LIVE, MEDIA);
+    let media = addresses(LIVE, &index).remove(0);
+    let fetch = format!("GET {media} HTTP/1.1\r\nHost: h\r\n\r\n");
+    // A film of four hours that is paused for one.
+    desk.run(5 * HOURS);
+    let (_, list) = playlist(&mut desk, &media, MEDIA);
+    let part = addresses(&media, &list).remove(2);
+    let client = desk.wants(&part, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(status_of(&desk.read(client)), 200);
+    while desk.now < 7 * HOURS {
+        desk.run(desk.now + 14_000);
+        let (_, list) = playlist(&mut desk, &media, MEDIA);
+        assert_eq!(status_of(&list), 200, "at {}: {list}", desk.now);
+    }
+    desk.run(desk.now + 16_000);
+    assert_eq!(status_of(&desk.ask(&fetch)), 403, "its playback is over");
     assert!(desk.links.is_empty());
+}
+
+#[test]
+fn an_address_is_of_no_use_to_whoever_logs_in_as_somebody_else() {
+    let mut desk = desk();
+    let (_, index) = playlist(&mut desk, LIVE, MEDIA);
+    let media = addresses(LIVE, &index).remove(0);
+    for (login, status) in [
+        ("?username=ben&password=ben-secret", 403),
+        ("?username=anna&password=wrong", 403),
+        ("?username=anna&password=anna-secret", 200),
+        ("", 200),
+    ] {
+        let path = format!("{media}{login}");
+        let answer = match status {
+            200 => playlist(&mut desk, &path, MEDIA).1,
+            _ => desk.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n")),
+        };
+        assert_eq!(status_of(&answer), status, "{login}: {answer}");
+        assert!(status == 200 || desk.links.is_empty());
+    }
 }
 
 #[test]

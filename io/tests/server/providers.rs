@@ -122,7 +122,7 @@ impl Desk {
                 Note::CatalogRead { live, films, series, beyond, .. } => {
                     Some(format!("{live} {films} {series}, beyond {beyond}"))
                 }
-                Note::CatalogFault { provider: ProviderId(0), why } => Some(why),
+                Note::CatalogFault { provider: ProviderId(0), why, .. } => Some(why),
                 _ => None,
             })
             .collect()

@@ -304,7 +304,7 @@ fn of_the_edge(note: &Note) -> Option<(Weight, &'static str, String)> {
             let why = format!("the program stops: nobody new comes in; {sessions} sessions and {viewers} viewers end");
             (Weight::Loss, "stops", why)
         }
-        Note::LibraryFault { library, why } => {
+        Note::LibraryFault { library, why, .. } => {
             (Weight::Notice, "library", format!("library {library} cannot be looked through: {why}"))
         }
         Note::RateLimited { peer, refused } => {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_core::account::{AllocationState, Holder, LeaseId};
-use holdfast_core::input::{AccountId, AllocationId, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId};
+use holdfast_core::input::{
+    AccountId, AllocationId, GivesWay, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId,
+};
 use holdfast_core::playback::{Place, Playback, State as Standing};
 use holdfast_core::time::Time;
 
@@ -216,9 +218,15 @@ impl Stage {
                 board.mark(lane, now, Weight::Notice, "grace", &why);
                 self.user_of(*holder)
             }
-            Note::AccountPreempted { account, holder, by } => {
+            Note::AccountPreempted { account, holder, by, why } => {
                 let lane = self.account(board, scene, *account);
-                let why = format!("{} gives way to {}, which is stronger", words::holder(*holder), words::holder(*by));
+                let (holder_is, by) = (words::holder(*holder), words::holder(*by));
+                let why = match why {
+                    GivesWay::Lingering => format!("{holder_is}, which nobody watches, is closed for {by}"),
+                    GivesWay::Probe => format!("{holder_is}, which only looked, is closed for {by}"),
+                    GivesWay::Silent => format!("{holder_is}, which never sent anything, is closed for {by}"),
+                    GivesWay::Weaker => format!("{holder_is} gives way to {by}, which is stronger"),
+                };
                 board.mark(lane, now, Weight::Loss, "preempted", &why);
                 self.user_of(*holder)
             }
@@ -227,7 +235,7 @@ impl Stage {
                 board.mark(lane, now, Weight::Notice, "failed", &words::failed(*failure));
                 None
             }
-            Note::CatalogFault { provider, why } => {
+            Note::CatalogFault { provider, why, .. } => {
                 let lane = scene.edge_lane(board);
                 let name = scene.config().providers.get(provider.0 as usize).map_or("?", |own| own.name.as_str());
                 let why = format!("the catalogue of {name} cannot be read now: {why}");

@@ -54,6 +54,7 @@ pub fn refused(reason: RefuseReason) -> &'static str {
             "the publisher that holds the slot never sent audio, so its silence proves nothing"
         }
         RefuseReason::TakeoverTimeout => "whether the slot's holder lives was not decided within takeover_wait",
+        RefuseReason::TooManyRequests => "too many requests of the same player wait for one another",
         RefuseReason::TooManyWaiting => "too many others wait for the same slots",
         RefuseReason::NegotiationFailed => "its offer could not be negotiated",
         RefuseReason::Ended => "its session was ended before it was answered",

@@ -3,24 +3,24 @@
 use super::*;
 
 /// Puts a note about a channel into words, with its name and the labels of its sources.
-pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) -> Told<'n> {
     match note {
         Note::SourceOpening { channel, index, .. } => {
             let of = settings.core.channels.get(channel.0 as usize).map_or(0, |own| own.sources);
             let what = |label: &str| format!("asks {label}, source {} of {of}", index + 1);
-            about(settings, *channel, *index, Level::DEBUG, what)
+            told_of((settings, about), *channel, *index, Level::DEBUG, what)
         }
         Note::SourceLost { channel, index, loss, lasted, .. } => {
             let (level, why) = lost(*loss);
             let what = |label: &str| format!("{label} is given up after {}: {why}", seconds(*lasted));
-            Told { reason: Some(loss.as_str()), ..about(settings, *channel, *index, level, what) }
+            Told { reason: Some(loss.as_str()), ..told_of((settings, about), *channel, *index, level, what) }
         }
         Note::SourceFault { channel, index, why } => {
-            about(settings, *channel, *index, Level::INFO, |label| format!("{label}: {why}"))
+            told_of((settings, about), *channel, *index, Level::INFO, |label| format!("{label}: {why}"))
         }
         Note::ChannelStarted { channel, index, waited } => {
             let what = |label: &str| format!("media comes from {label}, {} after it was wanted", seconds(*waited));
-            about(settings, *channel, *index, Level::INFO, what)
+            told_of((settings, about), *channel, *index, Level::INFO, what)
         }
         Note::ChannelSilent { channel, index, silent } => {
             let since = match silent {
@@ -28,11 +28,11 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
                 None => String::from("no media has ever come"),
             };
             let what = |label: &str| format!("{label} is silent: it is connected, and {since}; the connection is kept");
-            about(settings, *channel, *index, Level::WARN, what)
+            told_of((settings, about), *channel, *index, Level::WARN, what)
         }
         Note::ChannelBack { channel, index, gap } => {
             let what = |label: &str| format!("media is back from {label}, after a gap of {}", seconds(*gap));
-            about(settings, *channel, *index, Level::INFO, what)
+            told_of((settings, about), *channel, *index, Level::INFO, what)
         }
         Note::ChannelSwitched { channel, index, why, gap } => {
             let what = |label: &str| match why {
@@ -44,7 +44,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
                     format!("goes back to {label}, which is preferred and has shown that it works again")
                 }
             };
-            Told { reason: Some(why.as_str()), ..about(settings, *channel, *index, Level::INFO, what) }
+            Told { reason: Some(why.as_str()), ..told_of((settings, about), *channel, *index, Level::INFO, what) }
         }
         Note::ChannelEnded { channel, reason } => {
             let why = match reason {
@@ -53,24 +53,24 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
                 other => other.as_str(),
             };
             let what = format!("its viewers are ended: {why}");
-            let place = Place::Channel(name(settings, *channel));
+            let place = Place::Channel(name(settings, *channel, about));
             Told { reason: Some(reason.as_str()), ..Told::at(place, Level::DEBUG, &what) }
         }
         Note::ChannelOff { channel } => {
             let what = "nobody has watched for `idle_timeout`: its connections are closed";
-            Told::at(Place::Channel(name(settings, *channel)), Level::DEBUG, what)
+            Told::at(Place::Channel(name(settings, *channel, about)), Level::DEBUG, what)
         }
         // The others are not about channels, and have their words elsewhere.
         _ => Told::new(Level::DEBUG, String::new()),
     }
 }
 
-fn name(settings: &Settings, channel: ChannelId) -> &str {
-    settings.core.channels.get(channel.0 as usize).map_or("of a provider", |own| own.name.as_str())
+fn name<'n>(settings: &'n Settings, channel: ChannelId, about: &'n About) -> &'n str {
+    settings.core.channels.get(channel.0 as usize).map_or(title(about), |own| own.name.as_str())
 }
 
-fn about<'n>(
-    settings: &'n Settings,
+fn told_of<'n>(
+    (settings, about): (&'n Settings, &'n About),
     channel: ChannelId,
     index: u32,
     level: Level,
@@ -83,7 +83,7 @@ fn about<'n>(
         // A journal knows how many there are, and not where.
         .or_else(|| settings.core.channels.get(channel.0 as usize).map(|_| format!("source {}", index + 1)))
         .unwrap_or_else(|| String::from("its provider"));
-    let told = Told::at(Place::Channel(name(settings, channel)), level, &what(&label));
+    let told = Told::at(Place::Channel(name(settings, channel, about)), level, &what(&label));
     Told { source: Some(label), ..told }
 }
 
@@ -114,6 +114,7 @@ fn lost(loss: Loss) -> (Level, &'static str) {
 mod tests {
     use holdfast_core::id::Id;
 
+    use super::super::tests::NOTHING;
     use super::*;
     use crate::config::parse;
 
@@ -123,7 +124,7 @@ mod tests {
         let text =
             "[[channel]]\nname = 'news'\nsources = ['http://user:secret@a.example/secret/x.ts?key=secret', 'test:']";
         let settings = parse(text, "f.toml").expect("reads");
-        let told = super::tell(&note, &settings);
+        let told = super::tell(&note, &settings, NOTHING);
         assert!(!told.sentence.contains("secret"), "{}", told.sentence);
         assert_eq!(told.channel, Some("news"));
         (told.level, told.sentence, told.reason)
@@ -191,5 +192,15 @@ mod tests {
         assert_eq!((level, reason), (Level::DEBUG, Some("no-source")));
         assert!(sentence.contains("`retries`"), "{sentence}");
         assert_eq!(told(Note::ChannelOff { channel: CHANNEL }).0, Level::DEBUG);
+    }
+
+    #[test]
+    fn a_live_stream_of_a_provider_is_told_by_its_title() {
+        let about = About { title: Some("News".into()), ..About::default() };
+        let settings = Settings { origins: Vec::new(), ..parse("", "f.toml").expect("reads") };
+        let why = String::from("the origin answers 404");
+        let note = Note::SourceFault { channel: ChannelId(1 << 20), index: 0, why };
+        let told = super::tell(&note, &settings, &about);
+        assert_eq!(told.sentence, "channel \"News\": its provider: the origin answers 404");
     }
 }

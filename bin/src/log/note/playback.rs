@@ -4,16 +4,20 @@ use holdfast_core::input::{Note, UserId};
 use holdfast_core::playback::Item;
 use tracing::Level;
 
-use super::{Told, place, refused, seconds, viewer_ended};
+use super::{About, Told, place, refused, seconds, viewer_ended};
 use crate::config::Settings;
 
 /// Puts a note of a user into words.
-pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
+pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) -> Told<'n> {
     let name = |user: UserId| settings.core.users.get(user.0 as usize).map_or("", |user| user.name.as_str());
-    let stream = |item: Item| match item.feed().map(|feed| place(feed, &settings.core)) {
+    let stream = |item: Item| match item.feed().map(|feed| place(feed, &settings.core, about)) {
         Some(place) => place.to_string(),
-        None => format!("a title ({})", item.kind()),
+        None => about
+            .title
+            .as_ref()
+            .map_or_else(|| format!("a title ({})", item.kind()), |title| format!("\"{title}\" ({})", item.kind())),
     };
+    let of_title = about.title.as_ref().map(|title| format!(" of \"{title}\"")).unwrap_or_default();
     let of = |user: UserId, level, what: String| {
         let user = name(user);
         Told { user: Some(user), ..Told::new(level, format!("user \"{user}\": {what}")) }
@@ -22,11 +26,13 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         Note::PlaybackStarted { user, playback, item, place, waited } => {
             let waited = if *waited < 50_000 { String::new() } else { format!(" after {}", seconds(*waited)) };
             let what = format!("playback {playback} of {} began{waited}, in a {} place", stream(*item), place.as_str());
-            Told { playback: Some(*playback), ..of(*user, Level::INFO, what) }
+            // What its player does to go on is for those who look closer.
+            let level = if about.again { Level::DEBUG } else { Level::INFO };
+            Told { playback: Some(*playback), ..of(*user, level, what) }
         }
         Note::PlaybackEnded { user, playback, reason, lasted } => {
             let (level, why) = viewer_ended(*reason);
-            let what = format!("playback {playback} {why}, after {}", seconds(*lasted));
+            let what = format!("playback {playback}{of_title} {why}, after {}", seconds(*lasted));
             // That it began was said, too.
             let told = of(*user, level.min(Level::INFO), what);
             Told { playback: Some(*playback), reason: Some(reason.as_str()), ..told }
@@ -37,17 +43,47 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
             Told { reason: Some(reason.as_str()), ..of(*user, level, what) }
         }
         Note::PlaybackPromoted { user, playback } => {
-            let what = format!("playback {playback} has a normal place from here on, since one became free");
+            let what = format!("playback {playback}{of_title} has a normal place from here on, since one became free");
             Told { playback: Some(*playback), ..of(*user, Level::INFO, what) }
         }
         Note::PlaybackEvicted { user, playback, by, rule } => {
-            let what = format!("playback {playback} ends for the sake of playback {by}, by {}", rule.as_str());
+            let what = format!(
+                "playback {playback}{of_title} ends for the sake of playback {by}{}, by {}",
+                about.by.as_ref().map(|title| format!(" of \"{title}\"")).unwrap_or_default(),
+                rule.as_str()
+            );
             Told { playback: Some(*playback), reason: Some(rule.as_str()), ..of(*user, Level::INFO, what) }
         }
         Note::PlaybackGraced { user, playback, rule } => {
-            let what = format!("playback {playback} finds all places used and has its grace, by {}", rule.as_str());
+            let what =
+                format!("playback {playback}{of_title} finds all places used and has its grace, by {}", rule.as_str());
             Told { playback: Some(*playback), reason: Some(rule.as_str()), ..of(*user, Level::DEBUG, what) }
         }
         _ => Told::new(Level::DEBUG, String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdfast_core::id::Id;
+    use holdfast_core::input::{TitleId, ViewerEnd};
+    use holdfast_core::playback;
+
+    use super::*;
+
+    #[test]
+    fn a_playback_is_told_by_its_title_and_what_its_player_opens_again_is_a_detail() {
+        let settings = Settings::default();
+        let (user, playback, item) = (UserId(0), Id::from_parts(1, 5), Item::Vod(TitleId(7)));
+        let started = Note::PlaybackStarted { user, playback, item, place: playback::Place::Normal, waited: 0 };
+        for (again, level) in [(false, Level::INFO), (true, Level::DEBUG)] {
+            let about = About { title: Some("Film".into()), again, ..About::default() };
+            let told = tell(&started, &settings, &about);
+            assert_eq!(told.level, level);
+            assert_eq!(told.sentence, "user \"\": playback 1.5 of \"Film\" (vod) began, in a normal place");
+            let ended = Note::PlaybackEnded { user, playback, reason: ViewerEnd::Done, lasted: 1_000_000 };
+            let told = tell(&ended, &settings, &about);
+            assert_eq!(told.sentence, "user \"\": playback 1.5 of \"Film\" was sent to its end, after 1.0 s");
+        }
     }
 }

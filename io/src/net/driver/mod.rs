@@ -58,8 +58,8 @@ pub trait Media {
 /// What people may want to read, now or later.
 #[derive(Debug)]
 pub enum Report {
-    /// Said by the server.
-    Note(Note),
+    /// Said by the server, with what it knows of what that is about.
+    Note(Note, crate::server::About),
     /// To be written down by whoever keeps it for the next start.
     Keep(Vec<Belonging>),
     /// A part of the journal, for whoever keeps it.
@@ -553,7 +553,10 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 Action::ReadFile(link, path) => self.open_file(link, &path),
                 Action::Media(command) => self.media.command(command),
                 Action::Keep(belongings) => (self.report)(Report::Keep(belongings)),
-                Action::Note(note) => (self.report)(Report::Note(note)),
+                Action::Note(note) => {
+                    let about = self.server.about(&note);
+                    (self.report)(Report::Note(note, about));
+                }
                 Action::Record(piece) => (self.report)(Report::Record(piece)),
             }
         }

@@ -153,6 +153,7 @@ mod tests {
             RefuseReason::Superseded,
             RefuseReason::Preempted,
             RefuseReason::PlaybackOver,
+            RefuseReason::TooManyRequests,
             RefuseReason::NegotiationFailed,
             RefuseReason::NotFound,
         ];

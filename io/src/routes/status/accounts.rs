@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdfast_core::account::{AccountState, Allocation, Holder};
-use holdfast_core::input::{AccountId, AllocationId, Failure, Note, ProviderId};
+use holdfast_core::input::{AccountId, AllocationId, Failure, Loss as SourceLoss, Note, ProviderId};
 use holdfast_core::time::Time;
 use serde::Serialize;
 
@@ -52,6 +52,8 @@ struct Connection {
     state: &'static str,
     /// `playback 3.1`, `source 2.0`, `probe 17`.
     holder: String,
+    /// What that plays, where it is called something.
+    title: Option<String>,
     age_ms: u64,
 }
 
@@ -60,7 +62,7 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
     let room = server.edge().accounts();
     let mut connections = BTreeMap::<AccountId, Vec<Connection>>::new();
     for (id, allocation) in room.allocations() {
-        connections.entry(allocation.account).or_default().push(connection(now, id, allocation));
+        connections.entry(allocation.account).or_default().push(connection(server, now, id, allocation));
     }
     let mut account = |state: AccountState<'_>| Account {
         name: label(server, state.account),
@@ -88,13 +90,19 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
     all
 }
 
-fn connection(now: Time, id: AllocationId, allocation: &Allocation) -> Connection {
+fn connection(server: &Server, now: Time, id: AllocationId, allocation: &Allocation) -> Connection {
     let holder = match allocation.holder {
         Holder::Playback(id) => format!("playback {id}"),
         Holder::Source(id) => format!("source {id}"),
         Holder::Probe(request) => format!("probe {}", request.0),
     };
-    Connection { id: id.to_string(), state: allocation.state.as_str(), holder, age_ms: millis(now, allocation.since) }
+    Connection {
+        id: id.to_string(),
+        state: allocation.state.as_str(),
+        holder,
+        title: server.name_of_holder(allocation.holder),
+        age_ms: millis(now, allocation.since),
+    }
 }
 
 /// Which account a note says that somebody lost, and why.
@@ -109,6 +117,10 @@ pub(crate) fn loss(note: &Note) -> Option<(AccountId, String)> {
                 Failure::Status(status) => format!("status-{status}"),
             };
             Some((*account, why))
+        }
+        // What it had to give up was said before.
+        Note::AccountLost { account, loss } if *loss != SourceLoss::Preempted => {
+            Some((*account, loss.as_str().to_owned()))
         }
         _ => None,
     }

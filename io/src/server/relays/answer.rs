@@ -16,11 +16,11 @@ const KEPT: [FieldName; 4] = [CONTENT_TYPE, ETAG, LAST_MODIFIED, CACHE_CONTROL];
 
 /// What was asked of a provider.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Asked<'a> {
     pub what: What,
     pub span: Option<Span>,
-    /// Whether a part was asked for only if it is of a certain version.
-    pub conditional: bool,
+    /// The version of which alone a part was asked for (`If-Range`).
+    pub version: Option<&'a str>,
 }
 
 /// What comes of an answer.
@@ -34,6 +34,8 @@ pub(super) enum Verdict {
     Known(Size),
     /// What was asked for is not there; the answer says how much is.
     Unsatisfiable(Option<ContentRange>),
+    /// It is of another version than the part was asked for, which the provider did not mind: all of it is to be fetched.
+    Changed,
     /// It is of no use.
     Failed(Failure, String),
 }
@@ -59,7 +61,7 @@ impl Pass {
 }
 
 /// What comes of an answer that is no redirect.
-pub(super) fn judge(asked: Asked, head: &ResponseHead) -> Verdict {
+pub(super) fn judge(asked: Asked<'_>, head: &ResponseHead) -> Verdict {
     match (head.status, asked.what) {
         (200 | 206, What::Playlist) => Verdict::Document,
         (200, What::Look) => Verdict::Known(Size { length: length(head), fields: with_ranges(kept(head), "none") }),
@@ -71,6 +73,7 @@ pub(super) fn judge(asked: Asked, head: &ResponseHead) -> Verdict {
         },
         (200, _) => whole(asked, head),
         (206, _) => part(asked, head),
+        (416, What::Media | What::Aside) if asked.span.is_some() && asked.version.is_some() => Verdict::Changed,
         (416, What::Media | What::Aside) if asked.span.is_some() => {
             let range = content_range(head).filter(|range| matches!(range, ContentRange::Unsatisfied { .. }));
             Verdict::Unsatisfiable(range)
@@ -81,7 +84,7 @@ pub(super) fn judge(asked: Asked, head: &ResponseHead) -> Verdict {
 }
 
 /// All of it, whatever was asked for. Who asked for what lies behind its beginning gets that, if it is not too far.
-fn whole(asked: Asked, head: &ResponseHead) -> Verdict {
+fn whole(asked: Asked<'_>, head: &ResponseHead) -> Verdict {
     let (length, fields) = (length(head), kept(head));
     let mut size = Size { length, fields: with_ranges(fields.clone(), "none") };
     let accepted = head.headers.get("Accept-Ranges").map(str::trim);
@@ -93,7 +96,7 @@ fn whole(asked: Asked, head: &ResponseHead) -> Verdict {
     };
     let from_start = matches!(asked.span, None | Some(Span::From(0)));
     match (asked.span, length) {
-        _ if from_start || asked.conditional => pass(Status::OK, size.fields.clone(), 0, length),
+        _ if from_start || asked.version.is_some() => pass(Status::OK, size.fields.clone(), 0, length),
         (Some(span), Some(length)) => match span.within(length) {
             Some((first, _)) if first > SKIP => {
                 unusable("the provider knows no ranges, and what was asked for lies too far behind the beginning")
@@ -112,13 +115,16 @@ fn whole(asked: Asked, head: &ResponseHead) -> Verdict {
 }
 
 /// A part, which has to be the one that was asked for.
-fn part(asked: Asked, head: &ResponseHead) -> Verdict {
+fn part(asked: Asked<'_>, head: &ResponseHead) -> Verdict {
     let Some(span) = asked.span else { return unusable("the provider answers with a part, which was not asked for") };
     let Some(range @ ContentRange::Part { first, last, length: all }) = content_range(head) else {
         return unusable("the provider answers with a part and does not say with which");
     };
     if !range.answers(span) {
         return unusable("the provider answers with another part than was asked for");
+    }
+    if asked.version.is_some_and(|version| is_other(version, head)) {
+        return Verdict::Changed;
     }
     let count = last - first + 1;
     if length(head).is_some_and(|length| length != count) {
@@ -128,6 +134,15 @@ fn part(asked: Asked, head: &ResponseHead) -> Verdict {
     let mut fields = size.fields.clone();
     fields.push((CONTENT_RANGE, range.into()));
     Verdict::Pass(Box::new(Pass { status: Status::PARTIAL_CONTENT, fields, skip: 0, length: Some(count), size }))
+}
+
+/// Whether a part says that it is of another version than this (RFC 9110 §13.1.5). A provider that says nothing of versions is taken
+/// to have looked itself.
+fn is_other(version: &str, head: &ResponseHead) -> bool {
+    let version = version.trim();
+    let name = if version.starts_with('"') || version.starts_with("W/") { ETAG } else { LAST_MODIFIED };
+    // Weak ones do not tell whether bytes fit together.
+    head.headers.get(name.as_str()).is_some_and(|own| own.trim() != version || version.starts_with("W/"))
 }
 
 fn unusable(why: &str) -> Verdict {

@@ -10,12 +10,12 @@ fn head(answer: &str) -> ResponseHead {
     }
 }
 
-fn asked(span: Option<Span>) -> Asked {
-    Asked { what: What::Media, span, conditional: false }
+fn asked(span: Option<Span>) -> Asked<'static> {
+    Asked { what: What::Media, span, version: None }
 }
 
 /// Status, `Content-Range`, `Accept-Ranges`, how much is thrown away, how much follows.
-fn passed(asked: Asked, answer: &str) -> (u16, Option<String>, Option<String>, u64, Option<u64>) {
+fn passed(asked: Asked<'_>, answer: &str) -> (u16, Option<String>, Option<String>, u64, Option<u64>) {
     let Verdict::Pass(pass) = judge(asked, &head(answer)) else { panic!("{answer}") };
     let field = |name: FieldName| {
         let mut all = pass.fields.iter().filter(|(own, _)| *own == name).map(|(_, value)| value.as_str().to_owned());
@@ -97,7 +97,7 @@ fn a_provider_without_ranges_is_read_up_to_where_it_begins() {
 
 #[test]
 fn another_version_than_the_one_that_was_meant_comes_whole() {
-    let asked = Asked { conditional: true, ..asked(Some(Span::From(50))) };
+    let asked = Asked { version: Some("\"a\""), ..asked(Some(Span::From(50))) };
     assert_eq!(passed(asked, "200 OK\r\nContent-Length: 100").0, 200);
     assert_eq!(passed(asked, "200 OK\r\nContent-Length: 100").3, 0);
 }
@@ -150,7 +150,7 @@ fn fields_of_the_connection_and_of_the_provider_stay_behind() {
 
 #[test]
 fn a_look_says_how_much_there_is() {
-    let look = Asked { what: What::Look, span: None, conditional: false };
+    let look = Asked { what: What::Look, span: None, version: None };
     let known = |answer: &str| match judge(look, &head(answer)) {
         Verdict::Known(size) => Some((size.length, size.fields.last().map(|(_, value)| value.as_str().to_owned()))),
         _ => None,
@@ -160,4 +160,28 @@ fn a_look_says_how_much_there_is() {
     assert_eq!(known("200 OK\r\nContent-Length: 100"), Some((Some(100), text("none"))));
     assert_eq!(known("206 x"), None);
     assert_eq!(known("404 x"), None);
+}
+
+#[test]
+fn a_part_of_another_version_is_not_passed_on() {
+    let judged = |version, said: &str| {
+        let asked = Asked { version: Some(version), ..asked(Some(Span::From(5))) };
+        let answer = format!("206 x\r\nContent-Range: bytes 5-9/10\r\nContent-Length: 5{said}");
+        judge(asked, &head(&answer)) == Verdict::Changed
+    };
+    const DATE: &str = "Mon, 30 Nov 2026 12:00:00 GMT";
+    for (version, said, other) in [
+        ("\"a\"", "\r\nETag: \"a\"", false),
+        ("\"a\"", "\r\nETag: \"b\"", true),
+        ("\"a\"", "", false),
+        ("\"a\"", "\r\nETag: W/\"a\"", true),
+        ("W/\"a\"", "\r\nETag: W/\"a\"", true),
+        (DATE, "\r\nLast-Modified: Mon, 30 Nov 2026 12:00:00 GMT", false),
+        (DATE, "\r\nLast-Modified: Mon, 30 Nov 2026 12:00:01 GMT\r\nETag: \"a\"", true),
+    ] {
+        assert_eq!(judged(version, said), other, "{version} {said}");
+    }
+    let asked = Asked { version: Some("\"a\""), ..asked(Some(Span::From(50))) };
+    let shorter = head("416 x\r\nContent-Range: bytes */10");
+    assert_eq!(judge(asked, &shorter), Verdict::Changed, "what was there once may be shorter now");
 }

@@ -11,8 +11,9 @@ use crate::providers;
 use crate::routes;
 use crate::server::Server;
 
-/// How long the addresses in a playlist last, in seconds, counted from when its player began. Whoever plays for longer begins anew.
-const LIFETIME: u64 = 24 * 60 * 60;
+/// How long the addresses in a playlist last without their playback, in seconds, counted from when its player began: a film of four
+/// hours that is paused for one is asked for again by its old addresses. While a playback goes on they last as long as it does.
+const LIFETIME: u64 = 6 * 60 * 60;
 
 /// What the addresses in a playlist have in common.
 struct Common {

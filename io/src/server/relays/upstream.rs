@@ -179,7 +179,8 @@ impl Server {
             Err(fault) => return self.relay_failed(request, Failure::Unusable, fault.to_string()),
         }
         let errand = &relay.errand;
-        let asked = Asked { what: errand.what, span: errand.span, conditional: errand.if_range.is_some() };
+        let version = errand.if_range.as_ref().map(FieldValue::as_str);
+        let asked = Asked { what: errand.what, span: errand.span, version };
         let via = match Via::of(&head.headers, &self.settings.pseudonym()) {
             Ok(via) => via.through(&self.settings.pseudonym()),
             Err(_) => {
@@ -218,7 +219,18 @@ impl Server {
                 };
                 self.settled(now, request, answer);
             }
+            Verdict::Changed => self.refetch_whole(request),
             Verdict::Failed(failure, why) => self.relay_failed(request, failure, why),
+        }
+    }
+
+    /// All of it is asked for instead of a part of what it was before, where that was.
+    fn refetch_whole(&mut self, request: RequestId) {
+        let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        (relay.errand.span, relay.errand.if_range) = (None, None);
+        match self.address(request).ok_or_else(String::new).and_then(|address| self.asking(request, address)) {
+            Ok(get) => self.relay_redirected(request, get),
+            Err(why) => self.relay_failed(request, Failure::Unusable, why),
         }
     }
 

@@ -34,7 +34,7 @@ use super::super::playback::oracle::FEW;
 use super::truth::{CLOSING, Request, Stage, Titles};
 
 /// How many parts of a playback may wait.
-const PARTS: usize = 16;
+const PARTS: usize = 64;
 /// How long a refusal answers the same player again.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
 
@@ -315,19 +315,20 @@ impl Bench<'_> {
                 titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
             }
             RefuseReason::ProviderFailed => again || row.failed || row.fetches > 0 || self.may_have_failed(row),
-            RefuseReason::Busy => {
+            RefuseReason::TooManyRequests => {
                 let parts =
                     titles.open.iter().map(|own| &titles.requests[own]).filter(|other| {
                         other.key == row.key && other.stage.waits() && other.want() == Some(Want::Part)
                     });
-                let many = row.want() == Some(Want::Part) && parts.count() > PARTS;
+                row.want() == Some(Want::Part) && parts.count() > PARTS
+            }
+            RefuseReason::Busy => {
                 // All of one playback wait for one permit, and whoever only looks does not wait for one.
                 let same = titles.requests.values().any(|other| {
                     other.key == row.key && self.not_before_now(other.asked + titles.settings.permit_wait)
                 });
                 let looks = row.want() == Some(Want::Look) && titles.settings.cleanup_capacity < 1000;
-                many || same
-                    || looks
+                same || looks
                     || self.not_before_now(row.asked + titles.settings.permit_wait)
                     || titles.open.len() > titles.settings.cleanup_capacity
             }
@@ -521,7 +522,7 @@ impl Bench<'_> {
     fn title_note(&self, note: &Note) -> Verdict {
         let titles = &self.truth.titles;
         match *note {
-            Note::AccountPreempted { account, holder, by } => {
+            Note::AccountPreempted { account, holder, by, .. } => {
                 holds!((account.0 as usize) < titles.accounts.len(), "account-3", "{account:?} is none");
                 holds!(holder != by, "account-3", "{holder:?} gives way to itself");
                 let Some((_, weakest)) = self.claims(holder) else { return Ok(()) };

@@ -309,7 +309,11 @@ impl Titles {
                 | Note::PlaybackPromoted { user, .. }
                 | Note::PlaybackEvicted { user, .. }
                 | Note::PlaybackGraced { user, .. } => self.is_of(*user),
-                Note::AccountGraced { .. } | Note::AccountPreempted { .. } | Note::AccountFailed { .. } => true,
+                Note::AccountGraced { .. }
+                | Note::AccountPreempted { .. }
+                | Note::AccountFailed { .. }
+                | Note::AccountLate { .. }
+                | Note::AccountLost { .. } => true,
                 Note::SourceOpening { channel, .. }
                 | Note::SourceLost { channel, .. }
                 | Note::ChannelStarted { channel, .. }

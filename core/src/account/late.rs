@@ -1,0 +1,125 @@
+//! Providers that go on counting a connection for a while after it was closed (spec: protocols §4.4, rule 7).
+//!
+//! What such a provider answers meanwhile is not the account's fault: the same is asked for again a little later, and how long it
+//! took is remembered, so that the next one waits that long at once.
+
+use core::time::Duration;
+
+use super::{Account, Accounts};
+use serde::{Deserialize, Serialize};
+
+use crate::input::{AccountId, AllocationId, Failure, Loss, Note, Output};
+use crate::time::Time;
+use alloc::collections::VecDeque;
+
+/// How long after a close a refusal may come of that: longer than is waited for it, since a provider takes its time to refuse.
+const LATELY: Duration = Duration::from_secs(3);
+/// The first pause before a request is made again; each further one is twice as long.
+const FIRST: Duration = Duration::from_millis(250);
+/// How long one request is kept waiting for it in all. Players give up after some seconds.
+const LONGEST: Duration = Duration::from_secs(2);
+/// In this time half of what was learnt is forgotten: providers change.
+const HALF: Duration = Duration::from_secs(300);
+
+/// What is known of how late an account's provider counts.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Lateness {
+    /// When the last connection was closed that it may go on counting.
+    closed: Option<Time>,
+    learnt: Duration,
+    /// When that was learnt.
+    at: Time,
+}
+
+impl Lateness {
+    pub fn closed(&mut self, now: Time) {
+        self.closed = Some(now);
+    }
+
+    fn now(self, now: Time) -> Duration {
+        let halvings = now.since(self.at).as_micros() / HALF.as_micros();
+        self.learnt / 1_u32.checked_shl(u32::try_from(halvings).unwrap_or(u32::MAX)).unwrap_or(u32::MAX)
+    }
+
+    /// From when on the provider may have forgotten what was closed, for all that is known.
+    fn ready(self, now: Time) -> Time {
+        self.closed.map_or(Time::ZERO, |closed| closed + self.now(now))
+    }
+
+    /// A request made at `opened` came through that had been refused before; whether that is news.
+    fn learn(&mut self, now: Time, opened: Time) -> Option<Duration> {
+        let took = opened.since(self.closed?).min(LONGEST);
+        let news = took > self.now(now);
+        if news {
+            (self.learnt, self.at) = (took, now);
+        }
+        news.then_some(took)
+    }
+}
+
+/// A request that was refused after a close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Late {
+    /// When it is made again.
+    pub until: Time,
+    /// When it was refused first, and how often it was.
+    since: Time,
+    refusals: u32,
+}
+
+/// Whether that is what providers answer at their limit.
+pub(crate) fn is_limit(failure: Failure) -> bool {
+    matches!(failure, Failure::Status(401 | 403 | 429))
+}
+
+/// The same of a source.
+pub(crate) fn is_limit_of_source(loss: Loss) -> bool {
+    loss == Loss::Forbidden
+}
+
+impl Account {
+    /// Whether all its connections are in use, so that one more that the provider still counts is one too many.
+    fn is_full(&self) -> bool {
+        self.limit > 0 && self.used >= self.limit
+    }
+}
+
+impl Accounts {
+    /// A request on this connection was refused as at a limit, and was so `before`: when it is made again, if it may be for the sake
+    /// of a connection that was closed a moment ago. The refused one was never counted by its provider.
+    pub(crate) fn late(&mut self, now: Time, allocation: AllocationId, before: Option<Late>) -> Option<Late> {
+        let id = self.allocations.get(allocation)?.account;
+        let account = self.pools.get(id).filter(|account| account.is_full())?;
+        let closed = account.lateness.closed.filter(|closed| before.is_some() || now <= *closed + LATELY)?;
+        let (since, refusals) = before.map_or((now, 0), |late| (late.since, late.refusals));
+        let first = account.cooling.clamp(FIRST, LONGEST);
+        let pause = first.saturating_mul(1_u32.checked_shl(refusals).unwrap_or(u32::MAX));
+        let until = (now + pause).max(closed + account.lateness.now(now));
+        if until > since + LONGEST {
+            return None;
+        }
+        self.discount(allocation);
+        Some(Late { until, since, refusals: refusals + 1 })
+    }
+
+    /// What had been refused came through, when it was made again at `opened`.
+    pub(crate) fn learn(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId, opened: Time) {
+        let Some(account) = self.allocations.get(allocation).map(|row| row.account) else { return };
+        if let Some(took) = self.pools.change(account, |account| account.lateness.learn(now, opened)).flatten() {
+            out.push_back(Output::Note(Note::AccountLate { account, late: took.as_micros() as u64 }));
+        }
+    }
+
+    /// When a connection that was granted may be opened, for all that is known of the provider.
+    pub(crate) fn ready(&self, now: Time, account: AccountId) -> Time {
+        let account = self.pools.get(account).filter(|account| account.is_full());
+        account.map_or(Time::ZERO, |account| account.lateness.ready(now))
+    }
+
+    /// The provider never counts this connection: it refused it, or never saw it.
+    pub(crate) fn discount(&mut self, allocation: AllocationId) {
+        if let Some(row) = self.allocations.get_mut(allocation) {
+            row.counted = false;
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Providers that go on counting what was closed, in simulated time.
+
+use super::stage::{A, B, Fate, Origin, Stage, provider, user, vod, with};
+use crate::input::{AccountId, Failure, Note, RefuseReason, ViewerEnd};
+
+fn late(ms: u64) -> Stage {
+    let mut stage = Stage::new([user(2, 0)], [provider(&[1])], with(&[]));
+    stage.late = ms;
+    stage
+}
+
+#[test]
+fn ranges_of_one_film_come_through_at_a_provider_that_counts_late() {
+    let mut stage = late(600);
+    let first = stage.rest(0, vod(1), A);
+    assert!(stage.is_fetched(first));
+    stage.run(100);
+    let second = stage.rest(0, vod(1), A);
+    stage.run(2000);
+    assert_eq!((stage.fate(first), stage.at(second)), (Some(Fate::Cut(ViewerEnd::Superseded)), 100 + 750));
+    assert_eq!((stage.used.len(), stage.counted(0), stage.open()), (4, 1, 1), "twice in vain, then not");
+    assert_eq!(stage.noted(|note| matches!(note, Note::AccountLate { late: 750_000, .. })), 1);
+    assert_eq!(stage.noted(|note| matches!(note, Note::AccountFailed { .. })), 0);
+    let account = stage.edge.accounts().account(AccountId(0)).expect("an account");
+    assert_eq!((account.counts.failed, account.shunned), (0, crate::time::Time::ZERO));
+    // From here on it is known, and nobody is refused.
+    for round in 3..7 {
+        let start = stage.now;
+        let next = stage.rest(0, vod(1), A);
+        stage.run(1000);
+        assert_eq!((stage.at(next), stage.used.len(), stage.open()), (start + 750, round + 2, 1));
+    }
+    for request in stage.requests_open() {
+        stage.finish(request, ViewerEnd::Left);
+    }
+    stage.is_empty();
+}
+
+#[test]
+fn so_does_another_film_where_nothing_cools_and_what_was_learnt_is_forgotten() {
+    let mut stage = late(200);
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    let zap = stage.rest(0, vod(2), A);
+    stage.run(1000);
+    assert_eq!((stage.at(zap), stage.used.len()), (250, 3));
+    stage.finish(zap, ViewerEnd::Left);
+    stage.late = 0;
+    for (after, wait) in [(0, 250), (300_000, 125), (300_000, 62)] {
+        stage.run(after);
+        let again = stage.rest(0, vod(1), A);
+        stage.finish(again, ViewerEnd::Left);
+        let start = stage.now;
+        let next = stage.rest(0, vod(1), A);
+        stage.run(999);
+        assert!(stage.is_fetched(next) && stage.at(next).abs_diff(start + wait) <= 1, "{}", stage.at(next) - start);
+        stage.finish(next, ViewerEnd::Left);
+        stage.run(1);
+    }
+    stage.is_empty();
+}
+
+#[test]
+fn a_refusal_that_does_not_end_is_told_within_two_seconds_and_blames_the_account() {
+    let mut stage = late(0);
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    stage.origins.insert(AccountId(0), Origin::Fails(Failure::Status(403)));
+    let second = stage.rest(0, vod(1), A);
+    stage.run(5000);
+    assert_eq!((stage.refused(second), stage.at(second)), (Some(RefuseReason::ProviderFailed), 1750));
+    assert_eq!(stage.used.len(), 1 + 4);
+    // Nothing was closed since that it could still count.
+    let third = stage.rest(0, vod(1), A);
+    assert_eq!(stage.refused(third), Some(RefuseReason::ProviderFailed));
+    assert_eq!(stage.noted(|note| matches!(note, Note::AccountLate { .. })), 0);
+    stage.is_empty();
+}
+
+#[test]
+fn nobody_waits_where_the_provider_cannot_be_at_its_limit() {
+    let mut stage = Stage::new([user(2, 0)], [provider(&[2])], with(&[]));
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    stage.origins.insert(AccountId(0), Origin::Fails(Failure::Status(403)));
+    let second = stage.rest(0, vod(1), B);
+    assert_eq!((stage.refused(second), stage.at(second)), (Some(RefuseReason::ProviderFailed), 0));
+    stage.is_empty();
+}
+
+#[test]
+fn whoever_leaves_meanwhile_leaves_nothing() {
+    let mut stage = late(5000);
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    let second = stage.rest(0, vod(1), A);
+    stage.run(100);
+    assert_eq!((stage.open(), stage.requests_waiting().len()), (0, 0));
+    stage.hangup(second);
+    stage.is_empty();
+}
