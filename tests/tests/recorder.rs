@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
 use std::time::Duration;
 
 use base64::Engine;
@@ -175,7 +176,8 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     let answer = edge.get(&address.replace(&signed, &forged));
     assert_eq!(answer.status, 410, "{}", answer.text());
 
-    // The file outlives the process, however that ends.
+    // The file outlives the process, however that ends, but for what happened within the last second.
+    thread::sleep(2 * SECOND);
     let mut edge = edge;
     edge.kill();
     let told = says(0, &["replay", text(&file)]);

@@ -502,10 +502,9 @@ impl Sys for Fake {
         if std::mem::take(&mut world.terminate) {
             events.push(Event::Terminate);
         }
-        let quiet = !waits
-            && events.len() == before
-            && !(world.listening && world.arrived)
-            && !world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
+        let knocks = world.listening && world.arrived;
+        let stirs = world.conns.iter().any(|conn| conn.open && conn.readable | conn.writable);
+        let quiet = events.len() == before && !(waits || knocks || stirs);
         world.asleep = quiet && timeout != Some(Duration::ZERO);
         world.now = world.now
             + match timeout {

@@ -4,7 +4,7 @@ use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use rustix::net::{RecvFlags, recv};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// What a provider has counted for one of its accounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,13 +38,12 @@ pub(super) struct Counter {
     late: Duration,
 }
 
-/// Whether the peer has closed. It asks the kernel: what was closed before a new connection was made is never counted beside it.
+/// Whether the peer has closed. It asks the kernel, whatever was not read yet: what was closed before a new connection was made is
+/// never counted beside it.
 pub(super) fn is_gone(socket: &TcpStream) -> bool {
-    let mut byte = [0];
-    match recv(socket, &mut byte[..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-        Ok((read, _)) => read == 0,
-        Err(error) => error != rustix::io::Errno::AGAIN,
-    }
+    let mut asked = [PollFd::new(socket, PollFlags::RDHUP)];
+    let answered = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    answered.is_err() || asked[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
 }
 
 impl Counter {
