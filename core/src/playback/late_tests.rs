@@ -123,6 +123,7 @@ fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
     stage.run(2000);
     assert!(stage.is_fetched(other));
     stage.finish(other, ViewerEnd::Left);
+    stage.run(500);
     stage.is_empty();
 }
 
@@ -141,5 +142,6 @@ fn what_rested_before_it_was_granted_and_never_opened_rests_on() {
     stage.hangup(third);
     let other = stage.rest(0, vod(2), A);
     assert_eq!(stage.refused(other), Some(RefuseReason::ProviderLimit));
+    stage.run(500);
     stage.is_empty();
 }

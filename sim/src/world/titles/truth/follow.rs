@@ -286,7 +286,11 @@ impl Truth {
         match *input {
             Input::Hangup { request } => {
                 let gone = [Stage::HangingUp, Stage::Finishing, Stage::Dropped];
-                if titles.requests.get(&request).is_some_and(|row| gone.contains(&row.stage)) {
+                if let Some(row) = titles.requests.get(&request).filter(|row| gone.contains(&row.stage)) {
+                    // What its playback is kept for begins when the last of those that waited is over, too.
+                    let player = row.player();
+                    let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                    titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                     titles.stage(now, request, Stage::Over);
                 }
             }
