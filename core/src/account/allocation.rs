@@ -35,6 +35,17 @@ impl AllocationState {
     }
 }
 
+/// What its provider knows of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Trace {
+    /// It may go on counting it for a while when it is closed.
+    Counted,
+    /// It refused it, and never counted it.
+    Refused,
+    /// It never saw it.
+    Unseen,
+}
+
 /// One connection that counts on an account.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Allocation {
@@ -51,8 +62,7 @@ pub struct Allocation {
     /// Until when it was granted.
     pub expires: Time,
     pub(super) title: TitleId,
-    /// Whether its provider may go on counting it when it is closed.
-    pub(super) counted: bool,
+    pub(super) trace: Trace,
     /// Who waits for its slot.
     pub(super) expected_by: Option<Holder>,
     pub(super) armed: Time,
@@ -211,7 +221,7 @@ impl Accounts {
             since: now,
             expires,
             title,
-            counted: true,
+            trace: Trace::Counted,
             expected_by: None,
             armed: Time::NEVER,
         });

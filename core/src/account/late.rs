@@ -5,6 +5,7 @@
 
 use core::time::Duration;
 
+use super::allocation::Trace;
 use super::{Account, Accounts};
 use serde::{Deserialize, Serialize};
 
@@ -82,6 +83,11 @@ impl Account {
     fn is_full(&self) -> bool {
         self.limit > 0 && self.used >= self.limit
     }
+
+    /// When its provider saw a connection closed last, where this one is closed now.
+    pub(super) fn last_close(&self, now: Time, trace: Trace) -> Option<Time> {
+        if trace == Trace::Unseen { self.lateness.closed } else { Some(now) }
+    }
 }
 
 impl Accounts {
@@ -116,10 +122,19 @@ impl Accounts {
         account.map_or(Time::ZERO, |account| account.lateness.ready(now))
     }
 
-    /// The provider never counts this connection: it refused it, or never saw it.
-    pub(crate) fn discount(&mut self, allocation: AllocationId) {
+    /// The provider refused this connection, and never counts it.
+    pub(super) fn discount(&mut self, allocation: AllocationId) {
+        self.trace(allocation, Trace::Refused);
+    }
+
+    /// This connection is never opened: nothing rests for its sake but what was closed before it.
+    pub(crate) fn unopened(&mut self, allocation: AllocationId) {
+        self.trace(allocation, Trace::Unseen);
+    }
+
+    fn trace(&mut self, allocation: AllocationId, trace: Trace) {
         if let Some(row) = self.allocations.get_mut(allocation) {
-            row.counted = false;
+            row.trace = trace;
         }
     }
 }

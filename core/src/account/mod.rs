@@ -29,7 +29,7 @@ use core::time::Duration;
 
 use affinity::Affinities;
 pub use allocation::{Allocation, AllocationState};
-use allocation::{Authority, Holding};
+use allocation::{Authority, Holding, Trace};
 pub(crate) use late::{Late, is_limit, is_limit_of_source};
 use lease::Rest;
 pub use lease::{Binding, Lease, LeaseId, LeaseKind, LeaseState};
@@ -372,7 +372,7 @@ impl Accounts {
         self.coming.remove(&(id, allocation));
         self.pools.change(id, |account| {
             account.used -= 1;
-            if row.counted {
+            if row.trace == Trace::Counted {
                 account.lateness.closed(now);
             }
         });
@@ -384,7 +384,9 @@ impl Accounts {
                 }
             }
             holding.closing.retain(|own| *own != allocation);
-            holding.closed = Some((id, now));
+            if row.trace != Trace::Unseen {
+                holding.closed = Some((id, now));
+            }
         }
         let deprived = row.expected_by;
         if let Some(deprived) = deprived {
@@ -392,9 +394,10 @@ impl Accounts {
         }
         self.refresh(now, holder);
         let keeps = self.holders.get(&holder).is_some_and(|holding| holding.reserves == Some(id));
-        let cooling = self.pools.get(id).filter(|account| account.limit > 0).map_or(Duration::ZERO, |row| row.cooling);
-        if !keeps && !cooling.is_zero() {
-            self.pools.rest(id, row.title, now + cooling);
+        let account = self.pools.get(id).filter(|account| account.limit > 0);
+        let cooled = account.and_then(|account| Some(account.last_close(now, row.trace)? + account.cooling));
+        if let Some(until) = cooled.filter(|until| !keeps && *until > now) {
+            self.pools.rest(id, row.title, until);
             self.rearm(id);
             if let Some(holding) = self.holders.get_mut(&holder) {
                 holding.closed = None;

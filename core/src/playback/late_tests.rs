@@ -1,6 +1,9 @@
 //! Providers that go on counting what was closed, in simulated time.
 
+use core::time::Duration;
+
 use super::stage::{A, B, Fate, Origin, Stage, provider, user, vod, with};
+use crate::config::Provider;
 use crate::input::{AccountId, Failure, Note, RefuseReason, ViewerEnd};
 
 fn late(ms: u64) -> Stage {
@@ -97,5 +100,48 @@ fn whoever_leaves_meanwhile_leaves_nothing() {
     stage.run(100);
     assert_eq!((stage.open(), stage.requests_waiting().len()), (0, 0));
     stage.hangup(second);
+    stage.is_empty();
+}
+
+#[test]
+fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
+    let cooled = Provider { cooling: Duration::from_millis(500), ..provider(&[1]) };
+    let mut stage = Stage::new([user(2, 0)], [cooled], with(&[]));
+    stage.late = 1500;
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    let second = stage.rest(0, vod(1), A);
+    stage.run(3000);
+    stage.finish(second, ViewerEnd::Left);
+    // It waits for what is known to be counted for so long, and then does not.
+    let third = stage.rest(0, vod(1), A);
+    stage.run(1000);
+    assert_eq!((stage.open(), stage.is_fetched(third)), (0, false));
+    stage.hangup(third);
+    let other = stage.rest(0, vod(2), A);
+    assert_eq!(stage.refused(other), None);
+    stage.run(2000);
+    assert!(stage.is_fetched(other));
+    stage.finish(other, ViewerEnd::Left);
+    stage.run(500);
+    stage.is_empty();
+}
+
+#[test]
+fn what_rested_before_it_was_granted_and_never_opened_rests_on() {
+    let cooled = Provider { cooling: Duration::from_millis(500), ..provider(&[1]) };
+    let mut stage = Stage::new([user(2, 0)], [cooled], with(&[]));
+    stage.late = 1500;
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    let second = stage.rest(0, vod(1), A);
+    stage.run(3000);
+    stage.finish(second, ViewerEnd::Left);
+    let third = stage.rest(0, vod(1), A);
+    stage.run(100);
+    stage.hangup(third);
+    let other = stage.rest(0, vod(2), A);
+    assert_eq!(stage.refused(other), Some(RefuseReason::ProviderLimit));
+    stage.run(500);
     stage.is_empty();
 }

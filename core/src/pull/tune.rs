@@ -165,7 +165,7 @@ impl Pull {
             && !taken
         {
             // It came too late: no connection will be made.
-            cx.accounts.discount(grant.allocation);
+            cx.accounts.unopened(grant.allocation);
             cx.accounts.end(cx.now, cx.out, Holder::Source(source));
             cx.accounts.closed(cx.now, cx.out, grant.allocation);
         }

@@ -19,6 +19,7 @@
 //! | `play-16` | whoever asks for a title is answered in time |
 //! | `play-17` | what is stale changes nothing |
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_core::account::{Holder, LeaseState, Strength};
@@ -37,6 +38,9 @@ use super::truth::{CLOSING, Request, Stage, Titles};
 const PARTS: usize = 64;
 /// How long a refusal answers the same player again.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
+
+/// The longest that what was granted is not opened since its provider may still count what was closed.
+const LATE: Duration = Duration::from_secs(2);
 
 /// What a request is fetched with.
 struct Fetched {
@@ -314,7 +318,7 @@ impl Bench<'_> {
             RefuseReason::Suppressed => {
                 titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
             }
-            RefuseReason::ProviderFailed => again || row.failed || row.fetches > 0 || self.may_have_failed(row),
+            RefuseReason::ProviderFailed => row.failed || row.fetches > 0 || self.may_have_failed(row),
             RefuseReason::TooManyRequests => {
                 let parts =
                     titles.open.iter().map(|own| &titles.requests[own]).filter(|other| {
@@ -376,7 +380,30 @@ impl Bench<'_> {
 
     fn may_have_failed(&self, row: &Request) -> bool {
         let titles = &self.truth.titles;
-        titles.requests.values().any(|other| other.key == row.key && other.failed)
+        let told = titles.failures.get(&row.player()).filter(|_| row.names_no_account());
+        told.is_some_and(|at| self.now <= *at + REFUSAL_MEMORY + self.allowance.early)
+            || titles.requests.values().any(|other| other.key == row.key && other.failed)
+    }
+
+    /// How many that wait may have been granted a connection of an account that they do not open yet, since its provider may still
+    /// count what was closed.
+    fn pausing(&self, row: &Request, number: AccountId, account: &super::truth::Account) -> usize {
+        let titles = &self.truth.titles;
+        let upto = self.now - self.allowance.early - self.allowance.slack;
+        if account.closed.is_none_or(|at| upto > at + LATE) {
+            return 0;
+        }
+        let may = |other: &&Request| {
+            let of_it = other.ask.as_ref().is_some_and(|ask| {
+                ask.want != Want::Look
+                    && ask.providers.contains(&account.provider)
+                    && ask.account.is_none_or(|own| own == number || !titles.is_firm(other.viewing.item))
+            });
+            of_it && other.stage.waits() && other.key != row.key
+        };
+        let keys: BTreeSet<_> =
+            titles.open.iter().map(|id| &titles.requests[id]).filter(may).map(|row| row.key).collect();
+        keys.len()
     }
 
     /// Judges a refusal for want of an account.
@@ -412,7 +439,7 @@ impl Bench<'_> {
                     && !window.is_zero()
                     && titles.allocations_of(Holder::Playback(**playback)).next().is_none()
             });
-            let used = account.open.len() + kept.count() + granted;
+            let used = account.open.len() + kept.count() + granted + self.pausing(row, number, &account);
             let cooling = titles.providers[account.provider.0 as usize].cooling;
             let cools = account.closed.is_some_and(|at| upto <= at + cooling);
             let just = account.closed == Some(self.now) || account.eased == Some(self.now);

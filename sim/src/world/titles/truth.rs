@@ -99,6 +99,11 @@ impl Request {
         (self.viewing.user, self.viewing.client, self.viewing.item)
     }
 
+    /// Whether it asks for a title that any account may give.
+    pub fn names_no_account(&self) -> bool {
+        self.ask.as_ref().is_some_and(|ask| ask.account.is_none())
+    }
+
     /// Whether it counts for its user.
     pub fn counts(&self) -> bool {
         matches!(self.want(), Some(Want::Rest | Want::Part) | None)
@@ -210,8 +215,10 @@ pub struct Titles {
     pub eased_other: Option<Time>,
     /// Who was made to give way.
     yielded: BTreeSet<Holder>,
-    /// What a player was last refused for.
+    /// What a player was last refused for that is said again for a while.
     pub refusals: BTreeMap<Player, (RefuseReason, Time)>,
+    /// When a player was last told that no provider gave what it wanted, after they were asked.
+    pub failures: BTreeMap<Player, Time>,
     /// By when who has to have an answer.
     pub waits: BTreeSet<(Time, RequestId)>,
     /// By when media has to have come, or the connection is given up.
@@ -263,6 +270,7 @@ impl Titles {
             eased_other: None,
             yielded: BTreeSet::new(),
             refusals: BTreeMap::new(),
+            failures: BTreeMap::new(),
             waits: BTreeSet::new(),
             starts: BTreeSet::new(),
             dropped: Vec::new(),

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use holdfast_core::account::Holder;
 use holdfast_core::input::{
-    ChannelId, FeedId, Grant, Input, Note, Output, PlaybackId, ProviderId, RequestId, SourceId, TitleId, Token,
-    ViewerEnd,
+    ChannelId, FeedId, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId, SourceId, TitleId,
+    Token, ViewerEnd,
 };
 use holdfast_core::playback::Place;
 use holdfast_core::time::Time;
@@ -73,7 +73,16 @@ impl Truth {
                 let Some(row) = titles.requests.get_mut(&request) else { return };
                 row.refused = Some(reason);
                 let player = row.player();
-                titles.refusals.insert(player, (reason, now));
+                match reason {
+                    RefuseReason::UserLimit | RefuseReason::Suppressed | RefuseReason::ProviderLimit => {
+                        titles.refusals.insert(player, (reason, now));
+                    }
+                    // What a playlist names says nothing of the rest, and a repetition is no news.
+                    RefuseReason::ProviderFailed if row.fetches > 0 && row.names_no_account() => {
+                        titles.failures.insert(player, now);
+                    }
+                    _ => {}
+                }
                 // What is there for its player is kept for longer by its asking.
                 let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
                 titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
@@ -277,7 +286,11 @@ impl Truth {
         match *input {
             Input::Hangup { request } => {
                 let gone = [Stage::HangingUp, Stage::Finishing, Stage::Dropped];
-                if titles.requests.get(&request).is_some_and(|row| gone.contains(&row.stage)) {
+                if let Some(row) = titles.requests.get(&request).filter(|row| gone.contains(&row.stage)) {
+                    // What its playback is kept for begins when the last of those that waited is over, too.
+                    let player = row.player();
+                    let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                    titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                     titles.stage(now, request, Stage::Over);
                 }
             }
