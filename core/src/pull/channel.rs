@@ -309,8 +309,8 @@ impl Turn<'_, '_> {
         let was = self.channel.phase;
         if origin == Origin::Gone && self.asks_again(&upstream, loss) {
             self.sources.remove(source);
-            self.give_back(&upstream, Loss::Ended);
-            return self.tell_lost(&upstream, loss);
+            // Not told: it is as if it took longer to open.
+            return self.give_back(&upstream, Loss::Ended);
         }
         if kept && was == Phase::Live {
             let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
@@ -346,14 +346,10 @@ impl Turn<'_, '_> {
             }
             Origin::Given => self.close(upstream),
         }
-        self.tell_lost(&upstream, loss);
-    }
-
-    fn tell_lost(&mut self, upstream: &Upstream, loss: Loss) {
         self.channel.counts.lost[loss as usize] += 1;
         self.channel.last_loss = Some((upstream.index, loss));
-        let (channel, index, source) = (self.id, upstream.index as u32, upstream.source);
-        let lasted = self.cx.now.since(upstream.opened).as_micros() as u64;
+        let (channel, index) = (self.id, upstream.index as u32);
+        let lasted = now.since(upstream.opened).as_micros() as u64;
         self.cx.out.push_back(Output::Note(Note::SourceLost { channel, index, source, loss, lasted }));
     }
 

@@ -282,6 +282,10 @@ impl Truth {
     }
 
     fn title_input_done(&mut self, now: Time, input: &Input) {
+        if let Input::Lost { source, .. } = *input {
+            // One that is asked for again in a moment is not told of.
+            return self.source_over(now, source, false);
+        }
         let titles = &mut self.titles;
         match *input {
             Input::Hangup { request } => {
