@@ -97,7 +97,11 @@ impl Bench<'_> {
             let so = match reason {
                 RefuseReason::Draining => self.truth.draining,
                 RefuseReason::NotFound if nobody => true,
-                _ => play.stage == Stage::In,
+                // It may have been let in, and refused, for the place of one that was refused just before it.
+                _ => {
+                    let user = play.viewing.user.0 as usize;
+                    play.stage == Stage::In || play.stage == Stage::Undecided && users.free(user).is_some()
+                }
             };
             holds!(so, "play-2", "{request:?} is refused for {reason:?} and is {:?}", play.stage);
             return Ok(());
