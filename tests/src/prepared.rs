@@ -24,10 +24,14 @@ fn present(path: PathBuf) -> PathBuf {
     path
 }
 
-/// The program under test, built as the tests were: in the same folder, from the same checkout.
+/// The program under test: the one that `HOLDFAST_PROGRAM` names, else built as the tests were, in the same folder, from the same
+/// checkout.
 pub fn holdfast() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
+        if let Some(program) = std::env::var_os("HOLDFAST_PROGRAM") {
+            return present(program.into());
+        }
         let tests = std::env::current_exe().expect("a test knows where it is");
         let profile = tests.parent().and_then(Path::parent).expect("target/<profile>/deps/<test>");
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
