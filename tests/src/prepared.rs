@@ -24,12 +24,12 @@ fn present(path: PathBuf) -> PathBuf {
     path
 }
 
-/// The program under test: the one that `HOLDFAST_PROGRAM` names, else built as the tests were, in the same folder, from the same
+/// The program under test: the one that `PROGRAM_UNDER_TEST` names, else built as the tests were, in the same folder, from the same
 /// checkout.
 pub fn holdfast() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        if let Some(program) = std::env::var_os("HOLDFAST_PROGRAM") {
+        if let Some(program) = std::env::var_os("PROGRAM_UNDER_TEST") {
             return present(program.into());
         }
         let tests = std::env::current_exe().expect("a test knows where it is");
