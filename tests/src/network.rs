@@ -93,7 +93,8 @@ impl Default for TwoWays {
 
 impl Drop for TwoWays {
     fn drop(&mut self) {
-        // Their interfaces go with them, and the peers of those outside.
+        // The interface outside goes at once, so that the next may be called so; the kernel takes the others in its own time.
+        let _ = Command::new("ip").args(["link", "del", self.publisher.trim_end_matches('p')]).status();
         for namespace in [&self.publisher, &self.router] {
             let _ = Command::new("ip").args(["netns", "del", namespace]).status();
         }
@@ -188,6 +189,8 @@ impl Default for Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
+        // Not left to the kernel, which takes its time: the next one may be called so.
+        let _ = Command::new("ip").args(["link", "del", &self.name]).status();
         let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
     }
 }
