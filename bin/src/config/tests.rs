@@ -175,7 +175,7 @@ fn every_fault_is_said_with_its_line_and_key() {
         [
             r#"f.toml:4: key `http.listen[1]`: "localhost:2" is not an IP address with a port; write "ADDRESS:PORT", such as "127.0.0.1:8080" or "[::]:8080""#.to_owned(),
             "f.toml:6: key `http.listen_`: there is no such key; did you mean `listen`?".to_owned(),
-            "f.toml:7: key `colour`: there is no such key; known here: account, api, channel, channel_defaults, endpoint, http, ice, library, live, log, media, origins, ovt, playback, provider, user".to_owned(),
+            "f.toml:7: key `colour`: there is no such key; known here: account, api, channel, channel_defaults, endpoint, http, ice, library, live, log, media, origins, ovt, playback, provider, recorder, user".to_owned(),
             "f.toml:10: key `endpoint[0].deadafter`: there is no such key; did you mean `dead_after`?".to_owned(),
             format!("f.toml:13: key `endpoint[1].dead_after`: is of type integer where text is wanted; {right}"),
             "f.toml:14: key `endpoint[1].poll`: 5ms is too short; write 10ms to 10s".to_owned(),
