@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use crate::http::{Request, Response};
 use crate::offer::{self, Tracks};
-use crate::prepared;
 use crate::process::{Holdings, Process};
+use crate::{AT_ONCE, prepared};
 
 /// A running edge.
 pub struct Edge {
@@ -103,6 +103,14 @@ impl Edge {
         let all = std::fs::read(format!("/proc/{}/environ", self.process.pid())).expect("it runs");
         let all = String::from_utf8_lossy(&all).into_owned();
         all.split('\0').find_map(|one| one.strip_prefix(name)?.strip_prefix('=').map(str::to_owned))
+    }
+
+    /// Waits for a line of its log with `text`: whoever it answers may hear of it a moment earlier.
+    ///
+    /// # Panics
+    /// When there is none for a while.
+    pub fn says(&self, text: &str) {
+        self.process.find(text, AT_ONCE, |line| line.text.contains(text).then_some(()));
     }
 
     /// Everything it has said.

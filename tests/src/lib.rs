@@ -1,6 +1,6 @@
 //! End to end: real publishers, players and browsers against the real program.
 //!
-//! `tests/run` installs what they need and runs them. One of them runs at a time, since their figures are times.
+//! `tests/run` installs what they need and runs them. Of each program one test runs at a time, since their figures are times.
 //!
 //! * [`edge`]: the program, started on a free port with a configuration of the test's own
 //! * [`http`]: requests over plain sockets, for every byte to be the test's
@@ -57,6 +57,10 @@ pub fn eventually<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Opti
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// What is done at once is done within this, also on a machine that has other things to do: what this keeps apart from "at once"
+/// takes tens of seconds or never comes. How long things take is measured by benchmarks and printed by tests.
+pub const AT_ONCE: Duration = Duration::from_secs(4);
 
 /// Milliseconds, for tables.
 pub fn ms(duration: Duration) -> u128 {

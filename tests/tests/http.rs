@@ -9,7 +9,7 @@ use holdfast_tests::http::{Connection, NoAnswer, Request, Response};
 use holdfast_tests::offer::{self, Credentials, Tracks};
 use holdfast_tests::publisher::Aiortc;
 use holdfast_tests::viewer::Viewer;
-use holdfast_tests::{eventually, prepared, turn};
+use holdfast_tests::{AT_ONCE, eventually, prepared, turn};
 
 /// What comes back for these bytes on a connection of their own.
 fn raw(edge: &Edge, bytes: &[u8]) -> Result<Response, NoAnswer> {
@@ -126,7 +126,7 @@ fn ten_thousand_idle_connections_keep_nobody_out() {
     viewer.gets(30_000, Duration::from_secs(10));
     let answer = edge.post("live");
     assert_eq!(answer.reason(), "holder-live");
-    assert!(answer.took < Duration::from_secs(1), "{:?}", answer.took);
+    assert!(answer.took < AT_ONCE, "{:?}", answer.took);
     drop(idle);
     eventually("their end", Duration::from_secs(20), || {
         (edge.holdings().descriptors < before.descriptors + 100).then_some(())
@@ -221,10 +221,10 @@ fn a_session_that_never_sends_is_ended_by_its_deadline() {
     assert_eq!(first.status, 201);
     let second = edge.post("live");
     assert_eq!((second.status, second.reason().as_str()), (503, "holder-negotiating"));
-    assert!(second.took < Duration::from_secs(1));
+    assert!(second.took < AT_ONCE);
     let start = Instant::now();
     eventually("the end of the set-up", Duration::from_secs(5), || edge.session("live").is_null().then_some(()));
-    assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
+    assert!(start.elapsed() < AT_ONCE, "{:?}", start.elapsed());
     assert_eq!(Request::new("GET", first.must("Location")).send(edge.address()).status, 404);
     assert_eq!(edge.post("live").status, 201);
 }
@@ -240,13 +240,9 @@ fn one_of_two_waiting_clients_wins_and_one_that_hangs_up_leaves_nothing() {
     a.kill();
     let mut gone = Connection::open(edge.address());
     gone.send(&Request::offer("/whip/live", &offer::plain()));
-    eventually("a waiting POST", Duration::from_secs(1), || {
-        (edge.status()["endpoints"][0]["waiting"] == 1).then_some(())
-    });
+    eventually("a waiting POST", AT_ONCE, || (edge.status()["endpoints"][0]["waiting"] == 1).then_some(()));
     gone.hang_up();
-    eventually("nobody waiting", Duration::from_secs(1), || {
-        (edge.status()["endpoints"][0]["waiting"] == 0).then_some(())
-    });
+    eventually("nobody waiting", AT_ONCE, || (edge.status()["endpoints"][0]["waiting"] == 0).then_some(()));
     let address = edge.address();
     let both = [1, 2].map(|number| {
         let sdp = offer::with(Tracks::Both, &Credentials::numbered(number));
@@ -357,8 +353,8 @@ fn it_drains_within_five_seconds() {
     let took = start.elapsed();
     assert!(status.success(), "{status}");
     assert!(took < Duration::from_secs(5), "it took {took:?}");
-    publisher.told(Duration::from_secs(1));
-    eventually("the end of the viewer's body", Duration::from_secs(1), || viewer.seen().ended.then_some(()));
+    publisher.told(AT_ONCE);
+    eventually("the end of the viewer's body", AT_ONCE, || viewer.seen().ended.then_some(()));
     assert_eq!(viewer.seen().fault, None);
 }
 
@@ -399,6 +395,7 @@ fn connections_do_not_take_what_sessions_need() {
     }
     let count = |status| statuses.iter().filter(|own| **own == status).count();
     assert!(count(201) >= 10 && count(503) >= 1 && count(201) + count(503) == 40, "{statuses:?}");
+    edge.says("webrtcbin");
     let log = edge.log();
     for line in log.lines().filter(|line| line.contains("webrtcbin") || line.contains("connections are taken")) {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
