@@ -65,7 +65,7 @@ impl Edge {
         // It limits by itself what glibc keeps in an arena for each thread.
         command.env_remove("MALLOC_ARENA_MAX");
         let process = Process::start("holdfast", command);
-        let address = process.find("line with the address it listens on", Duration::from_secs(20), |line| {
+        let address = process.find("line with the address it listens on", Duration::from_secs(60), |line| {
             let text = line.text.split("listening on http://").nth(1)?;
             let end = text
                 .find(|c: char| !(c.is_ascii_hexdigit() || matches!(c, '.' | ':' | '[' | ']')))

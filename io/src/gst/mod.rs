@@ -50,8 +50,9 @@ use crate::codec::Codec;
 use crate::media::{Activity, MediaCommand, MediaEvent, SessionSettings, Unit};
 use crate::sdp::Offer;
 
-/// The warm-up loads plugins, libnice and OpenSSL: half a second on a quiet machine, over two on a busy one.
-const WARM_UP: Duration = Duration::from_secs(10);
+/// The warm-up loads plugins, libnice and OpenSSL: half a second on a quiet machine, over ten on one that has just begun to start
+/// everything else. Whoever gives up here does not start, so what is given up on has to hang.
+const WARM_UP: Duration = Duration::from_secs(60);
 
 /// Gathering with a STUN or TURN server that answers takes tens of milliseconds; one that does not costs every POST 2 s.
 const SLOW_GATHERING: Duration = Duration::from_millis(1500);
@@ -351,7 +352,7 @@ impl Sessions {
         let (mut took, mut open) = (None, None);
         loop {
             let left = WARM_UP.saturating_sub(started.elapsed());
-            let post = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp("it took too long".into()))?;
+            let post = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp(format!("no answer within {} s", WARM_UP.as_secs())))?;
             let Post::Signal(id, signal) = post else { continue };
             match self.signal(id, signal) {
                 Some(MediaEvent::Answered { .. }) => {
