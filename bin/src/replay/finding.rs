@@ -2,7 +2,7 @@
 
 use holdfast_core::journal::{Head, replay};
 use holdfast_core::time::Time;
-use holdfast_sim::judge;
+use holdfast_sim::judge as by_invariants;
 use holdfast_sim::judge::Verdict;
 
 use super::{caught, told, words};
@@ -30,7 +30,7 @@ pub(super) struct Finding {
 
 /// Judges a journal by every invariant that it tells of.
 pub(super) fn judge(bytes: &[u8], head: &Head) -> Judged {
-    match judge::judge(bytes) {
+    match by_invariants(bytes) {
         Ok(judged) => {
             let mixed = judged.mixed.and_then(|user| head.config.users.get(user.0 as usize));
             Judged::Right(match mixed {

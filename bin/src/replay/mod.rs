@@ -133,7 +133,7 @@ impl Replay {
     fn tell(&self, out: &mut impl Write) -> Result<(), Failed> {
         let bytes = read(&self.file).map_err(Failed::Unreadable)?;
         let head = Head::read(&bytes).map_err(|fault| unfit(&bytes, fault))?;
-        let mut told = Told::new(&head, self, out);
+        let mut told = Told::new(&head, self.ends(&bytes), self, out);
         let played = guarded(&bytes, &mut told);
         let judged = match &played {
             // Nothing could be judged behind that.
@@ -149,6 +149,21 @@ impl Replay {
             (Judged::Broken(finding), Ok(_) | Err(Failed::Journal(_))) => Err(Failed::Broken(finding.line)),
             (_, played) => played.map(drop),
         }
+    }
+
+    /// The last call that is told of.
+    fn ends(&self, bytes: &[u8]) -> u64 {
+        let (mut first, mut last) = (None, 0);
+        // Whatever is wrong with it is found when it is told.
+        let _ = caught(|| {
+            replay(bytes, |step| {
+                let since = step.now.since(*first.get_or_insert(step.now));
+                if self.until.is_none_or(|until| since <= until) {
+                    last = step.call;
+                }
+            })
+        });
+        last
     }
 
     fn draw(&self, page: &Path, bytes: &[u8], head: &Head, judged: &Judged) -> io::Result<()> {

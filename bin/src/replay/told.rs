@@ -20,6 +20,8 @@ pub(super) struct Told<'a, W> {
     out: &'a mut W,
     failed: Option<io::Error>,
     asked: &'a Replay,
+    /// Who is there is looked at in this call alone: that takes as long as a hundred calls where there are many.
+    ends: u64,
     /// Names, as the log wants them.
     settings: Settings,
     /// Wall-clock time of [`Time::ZERO`] in µs.
@@ -43,11 +45,13 @@ struct Flow {
 }
 
 impl<'a, W: Write> Told<'a, W> {
-    pub fn new(head: &Head, asked: &'a Replay, out: &'a mut W) -> Self {
+    /// `ends` is the last call that is told of.
+    pub fn new(head: &Head, ends: u64, asked: &'a Replay, out: &'a mut W) -> Self {
         let mut told = Told {
             out,
             failed: None,
             asked,
+            ends,
             settings: settings(head),
             started: head.started,
             first: None,
@@ -79,8 +83,7 @@ impl<'a, W: Write> Told<'a, W> {
     }
 
     pub fn step(&mut self, step: &Step<'_>) {
-        if self.first.is_none() {
-            // A journal may begin in the middle, with somebody there.
+        if step.call == self.ends {
             self.left = left(step.edge, &self.settings);
         }
         let first = *self.first.get_or_insert(step.now);
@@ -96,7 +99,6 @@ impl<'a, W: Write> Told<'a, W> {
             self.flow.add(step.input);
             return;
         }
-        self.left = left(step.edge, &self.settings);
         self.flow.add(step.input);
         if self.asked.quiet {
             return;
