@@ -63,13 +63,16 @@ fn is_drawn(journal: &Path) {
     browser.open(&format!("file://{}", page.display()));
     browser.until("the first drawing", 60 * SECOND, "window.holdfast !== undefined && window.holdfast.drawn > 0");
     assert_eq!(
-        browser.value("story.broken === null && story.title.startsWith('Holdfast: dump.journal, started 20')"),
+        browser.value(
+            "story.broken === null && story.title.startsWith('Holdfast: ') && story.title.includes(', started 20')"
+        ),
         true
     );
-    for lane in ["stage", "away", "anna", "bert", "panel account 1"] {
-        assert_eq!(browser.value(&format!("story.lanes.some((lane) => lane.name === {lane:?})")), true, "{lane}");
-    }
     browser.picture(&folder.join("recorded.png"));
+    let lanes = browser.value("story.lanes.map((lane) => lane.name)");
+    for lane in ["stage", "away", "anna", "bert", "panel account 1"] {
+        assert!(lanes.as_array().is_some_and(|lanes| lanes.iter().any(|own| own == lane)), "{lane}: {lanes}");
+    }
     assert_eq!(browser.console(), Vec::<String>::new());
 }
 

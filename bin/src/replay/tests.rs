@@ -122,7 +122,7 @@ fn restless() -> Vec<u8> {
     let head = Head { started: Some(0), ..Head::from(Config { endpoints, ..Config::default() }) };
     let mut edge = Recorded::on(head);
     let mut peer = Peer { now: 0, dies: 0, drawn: 0 };
-    let at = |micros| Time::from_micros(5_000_000 + micros);
+    let at = |micros: u64| Time::from_micros(5_000_000 + micros);
     edge.handle(at(0), Input::Offer { request: RequestId(1), endpoint: EndpointId(0) }, &mut peer);
     for tick in 0..25_000 {
         edge.handle(at(tick), Input::Tick, &mut peer);
