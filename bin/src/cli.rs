@@ -41,7 +41,7 @@ enum Command {
     Password,
     /// Save what happened lately from an edge that runs, for `holdfast replay`
     Dump(Dump),
-    /// Say what happened in a journal that `holdfast dump` saved, and check that it repeats
+    /// Say what happened in a journal that `holdfast dump` saved, check that it repeats, and judge it
     Replay(Replay),
     /// Run simulated sessions with faults, each repeatable from its seed
     Sim(Sim),

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use holdfast_sim::shrink::{Calls, Shrunk, run_taped, shrink};
+use holdfast_sim::story::Story;
 use holdfast_sim::{Actor, Failure, Fault, Faults, Options, Report, Witness, record, run_with, scenarios, story};
 
 /// Over so many seeds of `random` every fault has to bite and every mark has to be reached.
@@ -51,8 +52,8 @@ pub struct Sim {
     /// No trace
     #[arg(long)]
     quiet: bool,
-    /// Write what happened as a page for a browser, also where something broke
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["seeds", "list"])]
+    /// Write what happened, or what is left of it by --shrink, as a page for a browser, also where something broke
+    #[arg(long, value_name = "OUT", conflicts_with = "list")]
     html: Option<PathBuf>,
 }
 
@@ -110,8 +111,8 @@ impl Sim {
         let storm = self.storm.map(Duration::from_millis);
         let options = Options { faults, cast: self.actors.clone(), storm, ..Options::default() };
         if let Some(range) = self.seeds.clone() {
-            if self.journal.is_some() && !self.shrink {
-                eprintln!("--journal writes one run: name its --seed, or --shrink what fails of --seeds");
+            if (self.journal.is_some() || self.html.is_some()) && !self.shrink {
+                eprintln!("--journal and --html write one run: name its --seed, or --shrink what fails of --seeds");
                 return Ok(ExitCode::from(2));
             }
             return match many(&self.scenario, range, &options, out)? {
@@ -127,17 +128,8 @@ impl Sim {
 
     fn one(&self, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
         let trace = (!self.quiet).then_some(out as &mut dyn Write);
-        let result = match (&self.journal, &self.html) {
-            (Some(file), _) => {
-                let (result, tapes) = run_taped(&self.scenario, self.seed, options);
-                match tapes.first() {
-                    Some(tape) => write(file, &tape.journal())?,
-                    None if result.is_ok() => eprintln!("{} keeps no journal: nothing is written", self.scenario),
-                    None => {}
-                }
-                result
-            }
-            (None, Some(file)) => match record(&self.scenario, self.seed, options, trace) {
+        let result = match &self.html {
+            Some(file) => match record(&self.scenario, self.seed, options, trace) {
                 Ok((result, story)) => {
                     write(file, story::page(&story).as_bytes())?;
                     result
@@ -148,8 +140,16 @@ impl Sim {
                     return Ok(ExitCode::FAILURE);
                 }
             },
-            (None, None) => run_with(&self.scenario, self.seed, options, trace),
+            None => run_with(&self.scenario, self.seed, options, trace),
         };
+        if let Some(file) = &self.journal {
+            let (_, tapes) = run_taped(&self.scenario, self.seed, options);
+            match tapes.first() {
+                Some(tape) => write(file, &tape.journal())?,
+                None if result.is_ok() => eprintln!("{} keeps no journal: nothing is written", self.scenario),
+                None => {}
+            }
+        }
         match result {
             Ok(Report { hash, figures, events, simulated, .. }) => {
                 writeln!(out, "{events} events in {simulated:?} of simulated time")?;
@@ -200,10 +200,31 @@ impl Sim {
                     write(file, &log.write())?;
                 }
             }
-            None => writeln!(out, "the calls alone do not show it: it takes what the actors know")?,
+            None => {
+                writeln!(out, "the calls alone do not show it: it takes what the actors know")?;
+                if let Some(file) = &self.journal {
+                    writeln!(out, "{} is not written for that", file.display())?;
+                }
+            }
+        }
+        if let Some(file) = &self.html {
+            match drawn(&failure, calls.as_ref()) {
+                Some(story) => write(file, story::page(&story).as_bytes())?,
+                None => writeln!(out, "no edge of it kept a journal: {} is not written", file.display())?,
+            }
         }
         fail(&failure, out)
     }
+}
+
+/// What is left of a failure, as a story: its calls, or the run with less in it where the calls alone do not show it.
+fn drawn(failure: &Failure, calls: Option<&Calls>) -> Option<Story> {
+    let Failure::Broken { scenario, seed, options, .. } = failure else { return None };
+    let Some(Calls { log, at, id, what, .. }) = calls else {
+        return record(scenario, *seed, options, None).ok().map(|(_, story)| story);
+    };
+    let title = format!("Holdfast: {scenario}, seed {seed}, what is left of it");
+    Some(story::as_far_as_it_goes(&log.write()).titled(title).broken(*at, *id, what.clone()))
 }
 
 fn write(file: &Path, journal: &[u8]) -> io::Result<()> {

@@ -33,9 +33,12 @@ const MEASURED: u64 = 60 * SECOND;
 const BATCH: usize = 2_000;
 const ROUNDS: usize = 9;
 const RING: usize = 64 << 20;
+/// As much as goes into a connection's buffer at a time.
+const PIECE: usize = 32 << 10;
 
 fn main() {
     report();
+    report_dump();
     divan::main();
 }
 
@@ -239,6 +242,38 @@ fn report() {
     println!(
         "{bytes:.2} bytes/call with snapshots; 64 MiB hold {:.1} min at 10 000 calls/s",
         RING as f64 / bytes / 6e5
+    );
+}
+
+/// How long the loop stands still for somebody who is sent a full ring: once to name its pieces, then for as much of them as a
+/// socket takes.
+fn report_dump() {
+    let mut stage = Stage::new(ring());
+    while stage.length() < RING * 3 / 4 {
+        (0..500).for_each(|_| drop(stage.batch()));
+    }
+    let (mut named, mut copied) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let from = Instant::now();
+        let pieces = black_box(stage.edge.pieces()).expect("one is kept");
+        named.push((from.elapsed(), pieces.len()));
+        let mut bytes: Vec<u8> = Vec::new();
+        for mut piece in pieces {
+            while !piece.is_empty() {
+                let from = Instant::now();
+                bytes.extend_from_slice(&piece.split_to(piece.len().min(PIECE)));
+                copied.push(from.elapsed());
+                bytes.clear();
+            }
+        }
+    }
+    let (longest, pieces) = named.iter().max().expect("rounds");
+    let length = stage.length() as f64 / f64::from(1 << 20);
+    println!("a dump of {length:.0} MiB in {pieces} pieces: {longest:?} at most to name them");
+    println!(
+        "then {:?} at most for each {} KiB that are copied to be sent",
+        copied.iter().max().expect("rounds"),
+        PIECE >> 10
     );
 }
 

@@ -46,6 +46,11 @@ impl<K: Ord + Copy> Permits<K> {
         self.order.len()
     }
 
+    /// Who waits for one, in order.
+    pub fn queue(&self) -> impl Iterator<Item = K> {
+        self.order.values().map(|(key, _)| *key)
+    }
+
     /// One at once, if one is free and nobody waits.
     pub fn take(&mut self) -> Option<Permit> {
         (self.order.is_empty() && self.held < self.capacity).then(|| {

@@ -55,6 +55,11 @@ impl<K: Ord + Copy, V> Memory<K, V> {
         }
     }
 
+    /// What takes up room: keys, until when, and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, Time, &V)> {
+        self.values.iter().map(|(key, (until, value))| (key, *until, value))
+    }
+
     /// How many values take up room, some of which may be over.
     #[allow(clippy::len_without_is_empty, reason = "nobody asks whether there are none")]
     pub fn len(&self) -> usize {

@@ -99,6 +99,11 @@ impl<Holder: Copy + PartialEq> SlotTable<Holder> {
         self.slots[self.range(group)].iter().map(|slot| slot.holder)
     }
 
+    /// Which tenancy of each slot of the group was its last, in order; 0: there was none.
+    pub fn generations(&self, group: u32) -> impl Iterator<Item = u64> + '_ {
+        self.slots[self.range(group)].iter().map(|slot| slot.generation)
+    }
+
     /// Whether a slot of the group is free.
     pub fn has_free(&self, group: u32) -> bool {
         self.slots[self.range(group)].iter().any(|slot| slot.holder.is_none())

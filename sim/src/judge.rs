@@ -13,17 +13,28 @@
 //! | `account-2` | the provider's own count of its connections |
 //! | `play-16` | that in a world at peace each title is had |
 //!
-//! In a run in which one user watches feeds and plays titles, too, only panics and live-locks are looked for.
+//! In a run in which one user watches feeds and plays titles, too, only panics are looked for.
+//!
+//! A journal that begins in the middle of a run is judged from there on. What the edge kept by then is believed; what it did not keep
+//! is unknown until something says it: what a publisher had sent before the core looks at it next, when each chunk came but the
+//! newest, when connections to providers were closed last.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::slice;
 use std::time::Duration;
 
-use holdfast_core::input::UserId;
-use holdfast_core::journal::{JournalFault, Log, replay};
+use holdfast_core::config::Config;
+use holdfast_core::input::{Env, Evidence, SessionId, UserId};
+use holdfast_core::journal::{Answer, JournalFault, Log, replay};
 use holdfast_core::time::Time;
 
-use crate::shrink::script::Script;
+use crate::shrink::quiet::quietly;
+use crate::shrink::script::{HEARINGS, Script};
+use crate::sides::Sides;
 use crate::world::Witness;
+use crate::world::hearing::{Hearing, Lag};
+use crate::world::oracle::Broken;
 
 /// What a journal is that breaks nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +54,10 @@ pub struct Judged {
 pub enum Verdict {
     /// It cannot be read, or does not repeat.
     Unfit(JournalFault),
-    /// Its beginning is not there any more: what happened before is not known.
+    /// Calls of the middle of a run alone: without what they were made with they cannot be made again ([`judge_log`]).
     NotFromTheBeginning,
+    /// Each time it was judged there was more to excuse in it.
+    Undecided,
     /// An invariant does not hold.
     Broken {
         /// In which call, from 1.
@@ -63,8 +76,9 @@ impl fmt::Display for Verdict {
         match self {
             Verdict::Unfit(fault) => write!(f, "{fault}"),
             Verdict::NotFromTheBeginning => {
-                write!(f, "it begins in the middle of a run, and what was before cannot be judged by")
+                write!(f, "it begins in the middle of a run, so that calls of it cannot be left out")
             }
+            Verdict::Undecided => write!(f, "how late its driver was cannot be told: it cannot be judged"),
             Verdict::Broken { call, at, id, what } => write!(f, "{id} is broken at {at:?} by call {call}: {what}"),
         }
     }
@@ -72,21 +86,133 @@ impl fmt::Display for Verdict {
 
 impl std::error::Error for Verdict {}
 
-/// Plays a journal, judges each call of it, and checks that it repeats.
+/// Plays a journal, judges each call of it, and checks that it repeats. One that begins in the middle of a run is judged from there
+/// on: what was there by then is taken as it stood.
 ///
 /// # Errors
-/// The journal cannot be read, breaks an invariant, or does not repeat.
+/// The journal breaks an invariant, cannot be read, or does not repeat; of one that is cut off what is whole is judged first.
 pub fn judge(bytes: &[u8]) -> Result<Judged, Verdict> {
-    let judged = judge_log(Log::read(bytes).map_err(Verdict::Unfit)?)?;
-    replay(bytes, |_| ()).map_err(Verdict::Unfit)?;
-    Ok(judged)
+    judge_by(bytes, None)
+}
+
+/// The same by other rules than those that the edge was configured with.
+///
+/// # Errors
+/// As those of [`judge`].
+pub fn judge_by(bytes: &[u8], rules: Option<&Config>) -> Result<Judged, Verdict> {
+    let opening = Log::opening(bytes).map_err(Verdict::Unfit)?;
+    let rules = rules.unwrap_or(&opening.head.config);
+    let mut sides = Sides::new(&opening.head.config);
+    if let Some(edge) = opening.snapshot.as_ref().and_then(|snapshot| snapshot.restore(&opening.head.config)) {
+        sides.adopt(&edge);
+    }
+    let first = quietly(|| replay(bytes, |step| sides.step(&step)).map(drop));
+    let of_titles = sides.of_titles();
+    let mut lag = Lag::default();
+    for _ in 0..HEARINGS {
+        let heard = hear(bytes, (&opening, rules), of_titles.as_ref().ok(), lag);
+        let more = Lag { slack: lag.slack.max(heard.measured.slack), unseen: lag.unseen.max(heard.measured.unseen) };
+        if heard.broken.is_some() && more != lag {
+            // There was more to excuse in it than was thought.
+            lag = more;
+            continue;
+        }
+        if let Some(broken) = heard.broken {
+            return Err(broken);
+        }
+        if let Ok(Err(fault)) = first {
+            return Err(Verdict::Unfit(fault));
+        }
+        let Heard { calls, spans, witness, .. } = heard;
+        return Ok(Judged { calls, spans, witness, mixed: of_titles.err() });
+    }
+    Err(Verdict::Undecided)
+}
+
+/// What one hearing of a journal came to.
+struct Heard {
+    calls: u64,
+    spans: Duration,
+    witness: Witness,
+    measured: Lag,
+    broken: Option<Verdict>,
+}
+
+/// Whose turn it is, where something panics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    Core,
+    Judge,
+}
+
+/// Judges each call; without `of_titles` only whether the core panics.
+fn hear(bytes: &[u8], (opening, rules): (&Log, &Config), of_titles: Option<&BTreeSet<UserId>>, lag: Lag) -> Heard {
+    let config = &opening.head.config;
+    let mut hearing = Hearing::new(config, rules, of_titles.unwrap_or(&BTreeSet::new()), lag);
+    if let Some(snapshot) = &opening.snapshot {
+        // One that does not fit is no fault of the run: the journal is refused for it.
+        let _ = hearing.begin(snapshot);
+    }
+    if opening.head.started.is_some() {
+        hearing.real();
+    }
+    let begun = opening.snapshot.as_ref().map_or(Time::ZERO, |snapshot| snapshot.now);
+    let (mut calls, mut number, mut last) = (0, opening.snapshot.as_ref().map_or(0, |snapshot| snapshot.calls), begun);
+    let mut broken = None;
+    let mut turn = Turn::Core;
+    let played = quietly(|| {
+        replay(bytes, |step| {
+            (calls, number, last) = (calls + 1, step.call, step.now);
+            if broken.is_some() || of_titles.is_none() {
+                return;
+            }
+            turn = Turn::Judge;
+            let mut env = Recorded(step.answers.iter());
+            let verdict = hearing.call(step.now, step.input.clone(), &mut env, &mut |_, _, _| ());
+            let found =
+                verdict.err().map(|Broken { id, what }| Verdict::Broken { call: step.call, at: step.now, id, what });
+            broken = found;
+            turn = Turn::Core;
+        })
+    });
+    if broken.is_none() && of_titles.is_some() && played.is_ok() {
+        let verdict = quietly(|| hearing.all()).unwrap_or_else(|what| Err(Broken { id: "judge", what }));
+        broken = verdict.err().map(|Broken { id, what }| Verdict::Broken { call: number, at: last, id, what });
+    }
+    if let (None, Err(what)) = (&broken, played) {
+        broken = Some(match turn {
+            Turn::Core => Verdict::Broken { call: number + 1, at: last, id: "panic", what },
+            Turn::Judge => Verdict::Broken { call: number, at: last, id: "judge", what },
+        });
+    }
+    let (measured, witness) = (hearing.measured, hearing.witness);
+    Heard { calls, spans: last.since(begun), witness, measured, broken }
+}
+
+/// What was answered, in order.
+struct Recorded<'a>(slice::Iter<'a, Answer>);
+
+impl Env for Recorded<'_> {
+    fn activity(&mut self, _: SessionId) -> Evidence {
+        match self.0.next() {
+            Some(Answer::Activity { evidence, .. }) => *evidence,
+            _ => Evidence::default(),
+        }
+    }
+
+    fn entropy(&mut self) -> [u8; 16] {
+        match self.0.next() {
+            Some(Answer::Entropy(bytes)) => *bytes,
+            _ => [0; 16],
+        }
+    }
 }
 
 /// Judges calls that need not come to what they came to once: those of another version of the core, or some of a run's. What
 /// the core asks for and was not asked for then is answered by what is known.
 ///
 /// # Errors
-/// An invariant is broken, or the beginning is missing.
+/// An invariant is broken, or the calls are not those of a run from its beginning.
 pub fn judge_log(log: Log) -> Result<Judged, Verdict> {
     if log.snapshot.is_some() {
         return Err(Verdict::NotFromTheBeginning);

@@ -13,6 +13,7 @@ pub mod judge;
 #[cfg(feature = "net")]
 mod net;
 pub mod shrink;
+mod sides;
 pub mod story;
 mod tape;
 mod world;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use holdfast_tests::browser::Browser;
 use holdfast_tests::edge::Edge;
 use holdfast_tests::http::{Connection, Request};
 use holdfast_tests::offer::Tracks;
@@ -52,6 +53,29 @@ fn media(index: &str) -> String {
     index.lines().find(|line| line.contains("media.m3u8?v=")).expect("a media playlist").to_owned()
 }
 
+/// The page of a journal, in a real browser. Its picture is left in `target/pages` for somebody to look at.
+fn is_drawn(journal: &Path) {
+    let folder = prepared::holdfast().parent().and_then(Path::parent).expect("target").join("pages");
+    fs::create_dir_all(&folder).unwrap();
+    let page = folder.join("recorded.html");
+    assert!(says(0, &["replay", text(journal), "--quiet", "--html", text(&page)]).contains("no invariant is broken"));
+    let mut browser = Browser::start();
+    browser.open(&format!("file://{}", page.display()));
+    browser.until("the first drawing", 60 * SECOND, "window.holdfast !== undefined && window.holdfast.drawn > 0");
+    assert_eq!(
+        browser.value(
+            "story.broken === null && story.title.startsWith('Holdfast: ') && story.title.includes(', started 20')"
+        ),
+        true
+    );
+    browser.picture(&folder.join("recorded.png"));
+    let lanes = browser.value("story.lanes.map((lane) => lane.name)");
+    for lane in ["stage", "away", "anna", "bert", "panel account 1"] {
+        assert!(lanes.as_array().is_some_and(|lanes| lanes.iter().any(|own| own == lane)), "{lane}: {lanes}");
+    }
+    assert_eq!(browser.console(), Vec::<String>::new());
+}
+
 #[test]
 fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     let _turn = turn();
@@ -64,7 +88,8 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
          [api]\ntokens = [\"api-token-of-the-operator\"]\n\
          [[endpoint]]\nname = \"stage\"\ntokens = [\"bearer-token-of-the-stage\"]\n\
          [[channel]]\nname = \"away\"\nsources = [\"http://origin-user:origin-password@127.0.0.1:9/key-in-a-path-000/a.ts\"]\n\
-         [[user]]\nname = \"anna\"\npassword = \"password-of-anna\"\nmax_connections = 3\n{}",
+         [[user]]\nname = \"anna\"\npassword = \"password-of-anna\"\nmax_connections = 3\n\
+         [[user]]\nname = \"bert\"\npassword = \"password-of-bert\"\nmax_connections = 3\n{}",
         text(&file),
         provider.configuration("panel"),
     );
@@ -92,14 +117,15 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     assert!(!live.some(30_000, 20 * SECOND).is_empty());
     let away = Request::new("GET", "/live/away.ts").field("Authorization", basic).send(edge.address());
     assert_eq!(away.status, 502, "{}", away.text());
-    let login = "username=anna&password=password-of-anna";
+    // Somebody else: who watches feeds and plays titles is followed by no judge.
+    let login = "username=bert&password=password-of-bert";
     let streams = eventually("a catalogue", 20 * SECOND, || {
         let list = edge.get(&format!("/player_api.php?{login}&action=get_live_streams")).json();
         list.as_array().filter(|list| list.len() > 3).cloned()
     });
     let stream = streams.iter().find(|own| own["name"] == "News One").expect("the provider has it");
     let mut titled = Connection::open(edge.address());
-    titled.send(&Request::new("GET", &format!("/live/anna/password-of-anna/{}.ts", stream["stream_id"])));
+    titled.send(&Request::new("GET", &format!("/live/bert/password-of-bert/{}.ts", stream["stream_id"])));
     assert!(!titled.some(10_000, 20 * SECOND).is_empty());
 
     first.kill();
@@ -129,6 +155,7 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
         "another publisher asked for the slot",
         "user \"anna\" wants to play endpoint \"stage\" slot 1",
         "they repeat; digest",
+        "no invariant is broken",
         "endpoint \"stage\" slot 1: session",
     ] {
         assert!(told.contains(part), "{part} in {told}");
@@ -137,6 +164,7 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     assert_eq!(searched.lines().filter(|line| line.contains("displaced after")).count(), 1, "{searched}");
     assert!(says(0, &["replay", text(&dump), "--quiet", "--until", "1s"]).contains("they repeat"));
     println!("{} bytes of dump, {} lines told", fs::metadata(&dump).unwrap().len(), told.lines().count());
+    is_drawn(&dump);
 
     // Neither there nor in the file that is written beside it, nor in what is told.
     let secret = |location: &str| location.rsplit_once('/').expect("a path").1.to_owned();
@@ -148,6 +176,7 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
         "api-token-of-the-operator",
         "bearer-token-of-the-stage",
         "password-of-anna",
+        "password-of-bert",
         "origin-user",
         "origin-password",
         "key-in-a-path-000",
@@ -209,7 +238,8 @@ fn what_cannot_be_replayed_or_saved_is_said_in_words() {
         (&whole[..whole.len() - 5], "cut off"),
         (&whole[..20], "cut off"),
         (&whole[..3], "no journal"),
-        (b"", "no journal"),
+        (b"", "it is empty"),
+        (b"\x1f\x8b\x08, and so on", "compressed with gzip"),
         (b"\x7fELF and so on", "no journal"),
         (&flipped, "broken"),
         (&other, "version"),

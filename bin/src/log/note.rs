@@ -4,6 +4,7 @@ mod channel;
 mod playback;
 mod provider;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use holdfast_core::config::Config;
@@ -89,7 +90,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             }
         }
         Note::OfferRefused { endpoint, reason, waited } => {
-            let (endpoint, (level, why)) = (name(endpoint), refused(*reason));
+            let (endpoint, level, why) = (name(endpoint), refused(*reason), reason.says());
             let waited = if *waited == 0 { String::new() } else { format!(" after {}", seconds(*waited)) };
             let sentence = format!("endpoint \"{endpoint}\": a publisher was refused{waited}: {why}");
             Told { endpoint: Some(endpoint), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
@@ -118,7 +119,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             }
         }
         Note::ViewerRefused { feed, reason } => {
-            let (level, why) = refused(*reason);
+            let (level, why) = (refused(*reason), reason.says());
             let what = format!("a viewer was refused: {why}");
             Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config, about), level, &what) }
         }
@@ -263,74 +264,51 @@ fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, Stri
     }
 }
 
-fn refused(reason: RefuseReason) -> (Level, &'static str) {
+/// How much a refusal matters.
+fn refused(reason: RefuseReason) -> Level {
     match reason {
-        RefuseReason::HolderLive => (Level::INFO, "the publisher that holds the slot is alive"),
-        RefuseReason::HolderNegotiating => (Level::INFO, "the publisher that holds the slot is just connecting"),
-        RefuseReason::HolderWithoutAudio => (
-            Level::INFO,
-            "the publisher that holds the slot never sent audio, so its silence proves nothing; end it by hand if it is gone",
-        ),
-        RefuseReason::TakeoverTimeout => {
-            (Level::WARN, "whether the slot's holder lives could not be decided within `takeover_wait`")
-        }
-        RefuseReason::TooManyWaiting => (Level::WARN, "too many others wait for the same slots"),
-        RefuseReason::NegotiationFailed => (Level::WARN, "no session could be negotiated from its offer"),
-        RefuseReason::Ended => (Level::INFO, "its session was ended before it was answered"),
-        RefuseReason::Draining => (Level::INFO, "the program stops"),
-        RefuseReason::TooManyViewers => (Level::WARN, "the feed has as many viewers as `live.viewers` allows"),
-        RefuseReason::StartTimeout => (Level::WARN, "no media came within `start_timeout`"),
-        RefuseReason::NoSource => (Level::INFO, "no origin of the channel can be had"),
-        RefuseReason::NotFound => (Level::INFO, "there is no such endpoint or channel"),
-        RefuseReason::UserLimit => (Level::INFO, "it plays as much at once as it may"),
-        RefuseReason::Suppressed => {
-            (Level::INFO, "the same player ended what could be ended for it a moment ago (`playback.reentry_guard`)")
-        }
-        RefuseReason::AccountExpired => (Level::INFO, "it has expired or is disabled"),
-        RefuseReason::Kicked => (Level::INFO, "an operator ended it and does not let it come back yet"),
-        RefuseReason::Busy => (
-            Level::WARN,
-            "there are as many playbacks as `playback.cleanup_capacity` allows, or its player's requests took too long",
-        ),
-        RefuseReason::TooManyRequests => {
-            (Level::INFO, "its player asks for more at once than may wait for one another")
-        }
-        RefuseReason::ProviderLimit => (Level::INFO, "no account of a provider that has it is free"),
-        RefuseReason::ProviderFailed => (Level::INFO, "no provider gives it"),
-        RefuseReason::Superseded => (Level::DEBUG, "a newer request of the same player took its place"),
-        RefuseReason::Preempted => (Level::INFO, "it gave way to a stronger one a moment ago"),
-        RefuseReason::PlaybackOver => (Level::DEBUG, "its playback was ended, or goes on elsewhere"),
+        RefuseReason::TakeoverTimeout
+        | RefuseReason::TooManyWaiting
+        | RefuseReason::NegotiationFailed
+        | RefuseReason::TooManyViewers
+        | RefuseReason::StartTimeout
+        | RefuseReason::Busy => Level::WARN,
+        RefuseReason::HolderLive
+        | RefuseReason::HolderNegotiating
+        | RefuseReason::HolderWithoutAudio
+        | RefuseReason::Ended
+        | RefuseReason::Draining
+        | RefuseReason::NoSource
+        | RefuseReason::NotFound
+        | RefuseReason::UserLimit
+        | RefuseReason::Suppressed
+        | RefuseReason::AccountExpired
+        | RefuseReason::Kicked
+        | RefuseReason::TooManyRequests
+        | RefuseReason::ProviderLimit
+        | RefuseReason::ProviderFailed
+        | RefuseReason::Preempted => Level::INFO,
+        RefuseReason::Superseded | RefuseReason::PlaybackOver => Level::DEBUG,
     }
 }
 
-fn viewer_ended(reason: ViewerEnd) -> (Level, &'static str) {
+/// How much the end of a viewer matters, and what became of it.
+fn viewer_ended(reason: ViewerEnd) -> (Level, Cow<'static, str>) {
+    let ended = || Cow::Owned(format!("was ended: {}", reason.says()));
     match reason {
-        ViewerEnd::Left => (Level::DEBUG, "left"),
-        ViewerEnd::Slow => (
-            Level::INFO,
-            "was ended: it fell further behind than `live.buffer` keeps; its network is too slow for the stream",
-        ),
-        ViewerEnd::Stuck => (
-            Level::INFO,
-            "was ended: its player took nothing for `live.progress_timeout`; it is gone without a word, paused, or much too slow",
-        ),
-        ViewerEnd::Idle => (Level::INFO, "was ended: nothing came into the stream for `live.idle`"),
-        ViewerEnd::Ended => {
-            (Level::INFO, "was ended: the origin ended the stream and did not begin again within `end_grace`")
-        }
-        ViewerEnd::NoSource => {
-            (Level::INFO, "was ended: the channel's origins were tried as often as `retries` allows")
-        }
-        ViewerEnd::Shutdown => (Level::DEBUG, "was ended: the program stops"),
-        ViewerEnd::Evicted => (Level::INFO, "was ended: its user plays something else instead"),
-        ViewerEnd::Kicked => (Level::INFO, "was ended by an operator"),
-        ViewerEnd::Limit => {
-            (Level::INFO, "was ended: its user plays as much as it may, and no place became free in time")
-        }
-        ViewerEnd::Done => (Level::DEBUG, "was sent to its end"),
-        ViewerEnd::Failed => (Level::INFO, "was ended: the provider broke off"),
-        ViewerEnd::Superseded => (Level::DEBUG, "was ended: its player asked for something else"),
-        ViewerEnd::Preempted => (Level::INFO, "was ended: its account went to a stronger playback"),
+        ViewerEnd::Left => (Level::DEBUG, Cow::Borrowed("left")),
+        ViewerEnd::Done => (Level::DEBUG, Cow::Borrowed("was sent to its end")),
+        ViewerEnd::Shutdown | ViewerEnd::Superseded => (Level::DEBUG, ended()),
+        ViewerEnd::Slow
+        | ViewerEnd::Stuck
+        | ViewerEnd::Idle
+        | ViewerEnd::Ended
+        | ViewerEnd::NoSource
+        | ViewerEnd::Evicted
+        | ViewerEnd::Kicked
+        | ViewerEnd::Limit
+        | ViewerEnd::Failed
+        | ViewerEnd::Preempted => (Level::INFO, ended()),
     }
 }
 
@@ -362,21 +340,13 @@ mod tests {
     }
 
     #[test]
-    fn every_end_and_every_refusal_has_words_of_its_own() {
+    fn every_end_has_words_of_its_own() {
         let mut words: Vec<String> =
             EndReason::ALL.iter().map(|reason| ended(*reason, String::from("1.0 s"), Some(2)).1).collect();
         words.sort();
         words.dedup();
         // RTCP's goodbye and DTLS's are one thing to an operator.
         assert_eq!(words.len(), EndReason::ALL.len() - 1);
-        let mut words: Vec<&str> = RefuseReason::ALL.iter().map(|reason| refused(*reason).1).collect();
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), RefuseReason::ALL.len());
-        let mut words: Vec<&str> = ViewerEnd::ALL.iter().map(|reason| viewer_ended(*reason).1).collect();
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), ViewerEnd::ALL.len());
     }
 
     #[test]
@@ -446,6 +416,6 @@ mod tests {
         let level = |reason| viewer_ended(reason).0;
         assert_eq!((level(ViewerEnd::Left), level(ViewerEnd::Slow)), (Level::DEBUG, Level::INFO));
         assert_eq!(ended(EndReason::Deleted, String::new(), None).0, Level::INFO);
-        assert_eq!(refused(RefuseReason::HolderLive).0, Level::INFO);
+        assert_eq!(refused(RefuseReason::HolderLive), Level::INFO);
     }
 }

@@ -3,8 +3,10 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `told` | which lines are printed, and what is left at the end? |
+//! | `finding` | which invariant is broken, when, and to whom? |
 //! | `words` | what was one call? |
 
+mod finding;
 mod told;
 mod words;
 
@@ -21,13 +23,16 @@ use std::time::Duration;
 use clap::Args;
 use holdfast_core::journal::{Digest, Head, JournalFault, replay};
 
+use holdfast_sim::story;
+
 use crate::config;
+use finding::{Finding, Judged};
 use told::Told;
 
 /// A journal of more bytes is none: an edge keeps half of that at most.
 pub(crate) const LARGEST: u64 = 1 << 30;
 
-/// Say what happened in a journal that `holdfast dump` saved, and check that it repeats.
+/// Say what happened in a journal that `holdfast dump` saved, check that it repeats, and judge it by every invariant that it tells of.
 #[derive(Debug, Args)]
 pub struct Replay {
     /// The journal
@@ -41,6 +46,9 @@ pub struct Replay {
     /// Tell only how it ends
     #[arg(long)]
     quiet: bool,
+    /// Write what happened as a page for a browser, also where something is wrong
+    #[arg(long, value_name = "OUT")]
+    html: Option<PathBuf>,
 }
 
 /// Seconds with or without a point, or as in the configuration.
@@ -55,13 +63,19 @@ fn span(text: &str) -> Result<Duration, String> {
 #[derive(Debug)]
 enum Failed {
     Unreadable(io::Error),
+    Empty,
+    /// With what it is compressed.
+    Packed(&'static str),
     Journal(JournalFault),
     /// The core panics in this call.
     Panic {
         call: u64,
         what: String,
     },
+    /// An invariant is broken.
+    Broken(String),
     Write(io::Error),
+    Page(PathBuf, io::Error),
 }
 
 impl fmt::Display for Failed {
@@ -71,20 +85,35 @@ impl fmt::Display for Failed {
             Failed::Journal(fault @ (JournalFault::NotAJournal | JournalFault::OtherVersion { .. })) => {
                 write!(f, "{fault}; `holdfast dump` of the same version writes what can be replayed")
             }
+            Failed::Empty => write!(f, "no journal: it is empty; was it saved to its end?"),
+            Failed::Packed(how) => write!(f, "no journal yet: it is compressed with {how}; unpack it first"),
+            Failed::Journal(fault @ JournalFault::Truncated { call: 0, .. }) => {
+                write!(f, "{fault}, so that there is nothing to tell; fetch it once more, to its end")
+            }
             Failed::Journal(fault @ JournalFault::Truncated { .. }) => {
                 write!(f, "{fault}; what is told is all that is whole")
             }
-            Failed::Journal(fault) => write!(f, "{fault}"),
+            Failed::Journal(fault @ JournalFault::Broken { .. }) => {
+                write!(f, "{fault}: other bytes than were written; what is before them is told, so fetch it once more")
+            }
+            Failed::Journal(fault) => {
+                write!(
+                    f,
+                    "{fault}; a journal repeats with the build that wrote it: if this is that, please report it, with this file"
+                )
+            }
             Failed::Panic { call, what } => {
                 write!(f, "FINDING: the core panics in call {call}: {what}; please report it, with this file")
             }
+            Failed::Broken(what) => write!(f, "FINDING: {what}; please report it, with this file"),
             Failed::Write(error) => write!(f, "cannot write: {error}"),
+            Failed::Page(path, error) => write!(f, "the page cannot be written to {}: {error}", path.display()),
         }
     }
 }
 
 impl Replay {
-    /// Tells and checks; the exit code is 1 where the file is no whole journal or does not repeat.
+    /// Tells, checks and judges; the exit code is 1 where the file is no whole journal, does not repeat, or breaks an invariant.
     pub fn run(self) -> ExitCode {
         let mut out = BufWriter::new(io::stdout().lock());
         let done = self.tell(&mut out).and_then(|()| out.flush().map_err(Failed::Write));
@@ -103,11 +132,54 @@ impl Replay {
 
     fn tell(&self, out: &mut impl Write) -> Result<(), Failed> {
         let bytes = read(&self.file).map_err(Failed::Unreadable)?;
-        let head = Head::read(&bytes).map_err(Failed::Journal)?;
-        let mut told = Told::new(&head, self, out);
+        let head = Head::read(&bytes).map_err(|fault| unfit(&bytes, fault))?;
+        let mut told = Told::new(&head, self.ends(&bytes), self, out);
         let played = guarded(&bytes, &mut told);
-        told.end(played.as_ref().ok().copied()).map_err(Failed::Write)?;
-        played.map(drop)
+        let judged = match &played {
+            // Nothing could be judged behind that.
+            Err(Failed::Panic { .. }) => Judged::Not,
+            _ => finding::judge(&bytes, &head),
+        };
+        told.end(played.as_ref().ok().copied(), &judged).map_err(Failed::Write)?;
+        if let Some(page) = &self.html {
+            self.draw(page, &bytes, &head, &judged).map_err(|error| Failed::Page(page.clone(), error))?;
+        }
+        match (judged, played) {
+            // What is cut off there may be the recorder's doing; this is not.
+            (Judged::Broken(finding), Ok(_) | Err(Failed::Journal(_))) => Err(Failed::Broken(finding.line)),
+            (_, played) => played.map(drop),
+        }
+    }
+
+    /// The last call that is told of.
+    fn ends(&self, bytes: &[u8]) -> u64 {
+        let (mut first, mut last) = (None, 0);
+        // Whatever is wrong with it is found when it is told.
+        let _ = caught(|| {
+            replay(bytes, |step| {
+                let since = step.now.since(*first.get_or_insert(step.now));
+                if self.until.is_none_or(|until| since <= until) {
+                    last = step.call;
+                }
+            })
+        });
+        last
+    }
+
+    fn draw(&self, page: &Path, bytes: &[u8], head: &Head, judged: &Judged) -> io::Result<()> {
+        let name = self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let title = match head.started.and_then(told::timestamp) {
+            Some(started) => format!("Holdfast: {name}, started {}", started.strftime("%Y-%m-%d %H:%M:%S UTC")),
+            None => format!("Holdfast: {name}"),
+        };
+        // A panic of the core has been told of by then.
+        let (_, story) = caught(|| story::as_far_as_it_goes(bytes));
+        let story = story.ok_or_else(|| io::Error::other("what happened cannot be drawn"))?.titled(title);
+        let story = match judged {
+            Judged::Broken(Finding { at, id, what, .. }) => story.broken(*at, *id, what.clone()),
+            Judged::Not | Judged::Right(_) => story,
+        };
+        std::fs::write(page, story::page(&story))
     }
 }
 
@@ -137,6 +209,17 @@ fn caught<T>(run: impl FnOnce() -> T) -> (Option<String>, Option<T>) {
 fn text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
+}
+
+/// Why a file is no journal, as far as that can be told from how it begins.
+fn unfit(bytes: &[u8], fault: JournalFault) -> Failed {
+    let packed: [(&[u8], _); 4] =
+        [(b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ", "xz"), (b"PK\x03\x04", "zip")];
+    match packed.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        _ if bytes.is_empty() => Failed::Empty,
+        Some((_, how)) => Failed::Packed(how),
+        None => Failed::Journal(fault),
+    }
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {

@@ -106,13 +106,56 @@ fn a_displacement_is_told_with_its_time_and_its_reason() {
 fn what_is_told_can_be_less() {
     let all = journal();
     let (quiet, _) = said(&all, &["--quiet"]);
-    assert!(quiet.lines().count() == 3 && quiet.contains("they repeat"), "{quiet}");
+    assert!(quiet.lines().count() == 4 && quiet.contains("they repeat"), "{quiet}");
+    assert!(quiet.contains("no invariant is broken"), "{quiet}");
     let (found, _) = said(&all, &["--grep", "displaced"]);
     assert!(found.contains("displaced after") && !found.contains("request 1:") && !found.contains(" … "), "{found}");
     let (until, failed) = said(&all, &["--until", "5.5s"]);
     assert!(!until.contains("request 2:") && until.contains("session 0.0") && until.contains("--until"), "{until}");
     assert_eq!(failed, None);
     assert!(until.contains("they repeat"), "all of it is checked: {until}");
+}
+
+/// A core that has something to do without end.
+fn restless() -> Vec<u8> {
+    let endpoints = vec![Endpoint { name: "stage".into(), ..Endpoint::default() }];
+    let head = Head { started: Some(0), ..Head::from(Config { endpoints, ..Config::default() }) };
+    let mut edge = Recorded::on(head);
+    let mut peer = Peer { now: 0, dies: 0, drawn: 0 };
+    let at = |micros: u64| Time::from_micros(5_000_000 + micros);
+    edge.handle(at(0), Input::Offer { request: RequestId(1), endpoint: EndpointId(0) }, &mut peer);
+    for tick in 0..25_000 {
+        edge.handle(at(tick), Input::Tick, &mut peer);
+        while edge.poll().is_some() {}
+    }
+    edge.journal().expect("one is kept")
+}
+
+#[test]
+fn a_broken_invariant_is_one_line_and_the_headline_of_the_page() {
+    let page = std::env::temp_dir().join(format!("holdfast-replay-{}.html", std::process::id()));
+    let (text, failed) = said(&restless(), &["--html", page.to_str().expect("text")]);
+    let failed = failed.expect("it is broken");
+    assert!(text.contains("they repeat") && text.contains("live-lock is broken"), "{text}");
+    assert!(failed.starts_with("FINDING: live-lock is broken: more than"), "{failed}");
+    assert!(failed.contains("1970-01-01 00:00:05.020 UTC, +0.020000s, call 20002: something is due"), "{failed}");
+    assert_eq!(failed.lines().count(), 1, "{failed}");
+    let drawn = std::fs::read_to_string(&page).expect("it is drawn");
+    assert!(drawn.contains("<strong>live-lock</strong> is broken at 5.0"), "as a headline");
+    std::fs::remove_file(&page).expect("it is ours");
+}
+
+#[test]
+fn a_page_is_drawn_also_of_what_is_cut_off() {
+    let page = std::env::temp_dir().join(format!("holdfast-replay-cut-{}.html", std::process::id()));
+    let all = journal();
+    let (_, failed) = said(&all[..all.len() - 10], &["--quiet", "--html", page.to_str().expect("text")]);
+    assert!(failed.expect("cut").contains("cut off"));
+    let drawn = std::fs::read_to_string(&page).expect("it is drawn");
+    assert!(drawn.contains("started 1970-01-03 00:00:00 UTC") && drawn.contains("displaced"), "what is whole is drawn");
+    std::fs::remove_file(&page).expect("it is ours");
+    let (_, failed) = said(&all, &["--quiet", "--html", "/nonexistent/page.html"]);
+    assert!(failed.expect("nowhere").contains("the page cannot be written to /nonexistent/page.html"));
 }
 
 #[test]
@@ -129,7 +172,10 @@ fn lengths_of_time_are_seconds_or_as_in_the_configuration() {
 fn what_cannot_be_replayed_is_told_apart() {
     let all = journal();
     let fault = |bytes: &[u8]| said(bytes, &[]).1.expect("refused");
-    assert!(fault(b"").contains("no journal") && fault(b"RIFF, and more than that").contains("no journal"));
+    assert!(fault(b"").contains("empty") && fault(b"RIFF, and more than that").contains("no journal"));
+    assert!(fault(b"\x1f\x8b\x08 and so on").contains("gzip"));
+    let (text, begun) = said(&all[..20], &[]);
+    assert!(begun.expect("cut").contains("nothing to tell") && text.is_empty(), "{text}");
     let mut other = all.clone();
     other[7] += 1;
     assert!(fault(&other).contains("version"));

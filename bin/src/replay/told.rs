@@ -11,6 +11,7 @@ use holdfast_core::journal::{Digest, Head, Step};
 use holdfast_core::time::Time;
 use jiff::Timestamp;
 
+use super::finding::Judged;
 use super::{Replay, words};
 use crate::config::{self, Account, Provider, Settings};
 
@@ -19,6 +20,8 @@ pub(super) struct Told<'a, W> {
     out: &'a mut W,
     failed: Option<io::Error>,
     asked: &'a Replay,
+    /// Who is there is looked at in this call alone: that takes as long as a hundred calls where there are many.
+    ends: u64,
     /// Names, as the log wants them.
     settings: Settings,
     /// Wall-clock time of [`Time::ZERO`] in µs.
@@ -42,11 +45,13 @@ struct Flow {
 }
 
 impl<'a, W: Write> Told<'a, W> {
-    pub fn new(head: &Head, asked: &'a Replay, out: &'a mut W) -> Self {
+    /// `ends` is the last call that is told of.
+    pub fn new(head: &Head, ends: u64, asked: &'a Replay, out: &'a mut W) -> Self {
         let mut told = Told {
             out,
             failed: None,
             asked,
+            ends,
             settings: settings(head),
             started: head.started,
             first: None,
@@ -78,8 +83,7 @@ impl<'a, W: Write> Told<'a, W> {
     }
 
     pub fn step(&mut self, step: &Step<'_>) {
-        if self.first.is_none() {
-            // A journal may begin in the middle, with somebody there.
+        if step.call == self.ends {
             self.left = left(step.edge, &self.settings);
         }
         let first = *self.first.get_or_insert(step.now);
@@ -95,7 +99,6 @@ impl<'a, W: Write> Told<'a, W> {
             self.flow.add(step.input);
             return;
         }
-        self.left = left(step.edge, &self.settings);
         self.flow.add(step.input);
         if self.asked.quiet {
             return;
@@ -116,9 +119,13 @@ impl<'a, W: Write> Told<'a, W> {
     }
 
     /// What is left of all that; `digest` where it repeats to its end.
-    pub fn end(mut self, digest: Option<Digest>) -> io::Result<()> {
+    pub fn end(mut self, digest: Option<Digest>, judged: &Judged) -> io::Result<()> {
         if !self.asked.quiet {
             self.flush();
+        }
+        if digest.is_none() && self.first.is_none() {
+            // Not even one call is known.
+            return self.failed.map_or(Ok(()), Err);
         }
         let lasted = self.first.map(|first| self.last.since(first)).unwrap_or_default();
         let calls = self.calls;
@@ -126,11 +133,18 @@ impl<'a, W: Write> Told<'a, W> {
             Some(digest) => format!("{calls} calls in {}; they repeat; digest {digest}", since(lasted)),
             None => format!("{calls} calls in {} before what is wrong", since(lasted)),
         });
+        match judged {
+            Judged::Right(what) => self.line(what),
+            Judged::Broken(finding) => self.line(&format!("{} is broken", finding.id)),
+            Judged::Not => {}
+        }
         if self.over {
             self.line("told up to --until; what is left is as it was then");
         }
         let left = std::mem::take(&mut self.left);
-        self.line(if left.is_empty() { "at the end nobody is there" } else { "at the end there are:" });
+        // Of what is cut off nobody knows the end.
+        let then = if digest.is_some() { "at the end" } else { "by then" };
+        self.line(&if left.is_empty() { format!("{then} nobody is there") } else { format!("{then} there are:") });
         for one in left {
             self.line(&format!("  {one}"));
         }
@@ -178,7 +192,7 @@ impl Flow {
 }
 
 /// What an input is called that is worth a line for what was done alone.
-fn due(input: &Input) -> &'static str {
+pub(super) fn due(input: &Input) -> &'static str {
     match input {
         Input::Tick => "something is due",
         Input::Media { .. } | Input::Arrived { .. } => "media comes",
@@ -227,7 +241,7 @@ fn left(edge: &Edge, settings: &Settings) -> Vec<String> {
 }
 
 /// As much of a configuration as the log needs for its words. Where sources are, a journal does not say.
-fn settings(head: &Head) -> Settings {
+pub(super) fn settings(head: &Head) -> Settings {
     let providers = head.config.providers.iter();
     Settings {
         core: head.config.clone(),
@@ -241,11 +255,11 @@ fn settings(head: &Head) -> Settings {
     }
 }
 
-fn timestamp(micros: u64) -> Option<Timestamp> {
+pub(super) fn timestamp(micros: u64) -> Option<Timestamp> {
     Timestamp::from_microsecond(i64::try_from(micros).ok()?).ok()
 }
 
-fn since(span: Duration) -> String {
+pub(super) fn since(span: Duration) -> String {
     format!("+{}.{:06}s", span.as_secs(), span.subsec_micros())
 }
 

@@ -7,6 +7,7 @@
 //! A viewer may also poll (HLS): it reads ranges of the same ring ([`Feeds::playlist`], [`Feeds::bytes`]) and has left when it
 //! asks no more.
 
+mod midway;
 mod polls;
 #[cfg(test)]
 mod polls_tests;
@@ -33,6 +34,7 @@ use crate::input::{
     FeedId, FeedKind, Note, Output, RefuseReason, RequestId, Token, ViewerEnd, ViewerId, ViewerKind, Writer,
 };
 use crate::time::{Time, Timers};
+pub use midway::{Reads, Watching};
 use polls::{Holds, Poll};
 use ring::Ring;
 pub use segments::{Playlist, Segment};

@@ -43,6 +43,11 @@ impl Holds {
         self.held.range(all).map(|((_, request), hold)| (*request, hold.viewer))
     }
 
+    /// Each, whose it is, and when it is given up.
+    pub(super) fn all(&self) -> impl Iterator<Item = (RequestId, ViewerId, Time)> {
+        self.held.iter().map(|((_, request), hold)| (*request, hold.viewer, hold.armed))
+    }
+
     fn remove(&mut self, request: RequestId) -> Option<(FeedId, Hold)> {
         let feed = self.feeds.remove(&request)?;
         Some((feed, self.held.remove(&(feed, request))?))

@@ -140,6 +140,11 @@ impl Ring {
         self.random_access
     }
 
+    /// Where each chunk begins, and how many bytes it has, oldest first.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.chunks.iter().map(|chunk| (chunk.at, chunk.data.len() as u64))
+    }
+
     /// Everything from `at` to the head; nothing if `at` is no longer kept or not there yet.
     pub(super) fn slices(&self, at: u64) -> impl Iterator<Item = &[u8]> {
         let first =

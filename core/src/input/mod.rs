@@ -3,6 +3,7 @@
 mod note;
 mod output;
 mod reason;
+mod says;
 
 use alloc::vec::Vec;
 use core::net::IpAddr;

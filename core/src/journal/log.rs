@@ -42,7 +42,18 @@ impl Log {
         fault.map_or(Ok(log), Err)
     }
 
-    /// The same, and of one that is cut off or broken what is whole, and what is wrong with the rest. An error where there is not
+    /// What a journal is of and what it begins with, without its calls.
+    pub fn opening(bytes: &[u8]) -> Result<Log, JournalFault> {
+        let mut reader = Reader::new(bytes)?;
+        let snapshot = match reader.next() {
+            Ok(Some(Entry::Snapshot(snapshot))) => Some(snapshot),
+            // What is wrong with its calls is nobody's business here.
+            Ok(Some(Entry::Call(_) | Entry::Digest(_)) | None) | Err(_) => None,
+        };
+        Ok(Log { head: reader.head, snapshot, calls: Vec::new() })
+    }
+
+    /// As [`Log::read`], and of one that is cut off or broken what is whole, and what is wrong with the rest. An error where there is not
     /// even a head.
     pub fn salvage(bytes: &[u8]) -> Result<(Log, Option<JournalFault>), JournalFault> {
         let mut reader = Reader::new(bytes)?;

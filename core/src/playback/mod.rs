@@ -14,12 +14,14 @@
 //! | `probe` | what of one that only looks? |
 //! | `activation` | what does a playback hold, and how does it give that back? |
 //! | `user` | what is known of a user? |
+//! | `midway` | what has to be known to follow all that from the middle of a run on? |
 
 mod activation;
 mod admission;
 mod item;
 #[cfg(test)]
 mod late_tests;
+mod midway;
 mod probe;
 mod requests;
 #[cfg(test)]
@@ -47,6 +49,7 @@ use core::time::Duration;
 
 use activation::{Activation, Closing};
 pub use item::{Binding, Item, Traits};
+pub use midway::{Asked, Fetched, Standing, Who};
 use probe::Probe;
 use strategy::Fallen;
 use title::Title;

@@ -6,7 +6,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::activation::{Activation, Claim, Parting, Released, never_opened};
-use super::{Playbacks, Player, player};
+use super::{Asked, Fetched, Playbacks, Player, player};
 use crate::account::{Acquired, Holder, Patience, Pin, Strength, Told, Wish};
 use crate::input::{AccountId, Ask, Failure, Note, Output, RefuseReason, RequestId, TitleId, ViewerEnd, Viewing};
 use crate::publish::Context;
@@ -26,6 +26,13 @@ impl Probe {
 
     fn viewing(&self) -> Viewing {
         self.ask.viewing
+    }
+
+    /// As whoever begins to follow it in the middle sees it: it is fetched as soon as it is asked for.
+    pub fn asked(&self, request: RequestId) -> Asked {
+        let allocation = self.holds.account().map(|grant| grant.allocation);
+        let stage = Fetched::Yes { allocation, forwarded: false, stalled: false };
+        Asked { request, ask: self.ask.clone(), tried: self.tried.clone(), until: None, stage }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod admission;
 mod endpoint;
+mod midway;
 mod session;
 mod takeover;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use core::time::Duration;
 
 pub use admission::{Denied, Head, OFFER_LIMIT, admit, authorized, bearer_is_one_of, is_media_type};
 pub use endpoint::{EndpointCounts, EndpointState};
+pub use midway::Waits;
 pub use session::Session;
 
 use serde::{Deserialize, Serialize};

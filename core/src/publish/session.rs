@@ -31,7 +31,7 @@ pub struct Session {
     /// Its armed deadline.
     pub(super) armed: Time,
     /// When its slot was first seen to owe something: media came in after the last that went out.
-    owed: Option<Time>,
+    pub(super) owed: Option<Time>,
     /// When a key frame was last asked for.
     pub(super) key_frame: Option<Time>,
 }

@@ -35,11 +35,11 @@ pub(super) struct Upstream {
     opened: Time,
     pub access: Access,
     /// When the origin agreed to send.
-    agreed: Option<Time>,
+    pub agreed: Option<Time>,
     /// When media first came, since it was last missing.
-    since: Option<Time>,
+    pub since: Option<Time>,
     /// When media last came while it did not write into the feed.
-    last: Option<Time>,
+    pub last: Option<Time>,
     /// Whether it ever wrote into the feed: what follows joins on to that.
     pub wrote: bool,
 }
@@ -128,6 +128,11 @@ impl Channel {
             last_loss: self.last_loss.map(|(index, loss)| (index as u32, loss)),
             counts: &self.counts,
         }
+    }
+
+    /// Until when an origin that ended in order may begin again.
+    pub fn grace(&self) -> Option<Time> {
+        self.grace
     }
 
     /// Whether media that comes now from a source that does not write makes it write.

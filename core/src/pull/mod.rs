@@ -8,6 +8,7 @@ mod access;
 mod channel;
 #[cfg(test)]
 mod house;
+mod midway;
 mod round;
 #[cfg(test)]
 mod rules_tests;
@@ -23,6 +24,7 @@ mod tuned_tests;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
+pub use midway::{Connected, Course};
 pub use state::{ChannelCounts, ChannelState, Phase};
 
 use channel::{Channel, Turn};

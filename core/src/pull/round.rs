@@ -145,6 +145,11 @@ impl Round {
         self.tried[index] = true;
     }
 
+    /// When each was last asked.
+    pub fn opened(&self) -> &[Option<Time>] {
+        &self.opened
+    }
+
     /// When any origin was last asked.
     pub fn last_open(&self) -> Option<Time> {
         self.opened.iter().copied().max().flatten()

@@ -5,19 +5,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{Env, Evidence, FeedId, Input, SessionId, UserId};
+use holdfast_core::input::{Env, Evidence, Input, SessionId, UserId};
 use holdfast_core::journal::{Answer, Call, Log};
-use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
 use super::names::Names;
 use super::quiet::quietly;
+use crate::sides::Sides;
 use crate::world::Witness;
 use crate::world::hearing::{Hearing, Lag};
 use crate::world::oracle::Broken;
 
 /// How often a run is judged again because there was more to excuse in it than was thought.
-const HEARINGS: usize = 40;
+pub(crate) const HEARINGS: usize = 40;
 
 /// A run that can be played without some of its calls.
 pub(crate) struct Script {
@@ -27,8 +27,8 @@ pub(crate) struct Script {
     names: Names,
     /// What the core was told of each session when it looked.
     evidence: BTreeMap<SessionId, Vec<(Time, Evidence)>>,
-    /// Users from there on play titles.
-    users: Result<usize, UserId>,
+    /// The users that play titles.
+    users: Result<BTreeSet<UserId>, UserId>,
 }
 
 /// What became of what was played.
@@ -75,7 +75,7 @@ impl Script {
 
     /// A user that watches feeds and plays titles, too: in such a run it is not followed who plays what.
     pub fn mixed(&self) -> Option<UserId> {
-        self.users.err()
+        self.users.as_ref().err().copied()
     }
 
     pub fn input(&self, call: usize) -> &Input {
@@ -104,8 +104,8 @@ impl Script {
 
     fn play_with(&self, calls: &[usize], lag: Lag) -> Played {
         let config = &self.log.head.config;
-        let first = self.users.unwrap_or(config.users.len());
-        let mut hearing = Hearing::new(config, &self.rules, first, lag);
+        let of_titles = self.users.as_ref().ok().cloned().unwrap_or_default();
+        let mut hearing = Hearing::new(config, &self.rules, &of_titles, lag);
         let names = RefCell::new(Names::default());
         let (mut played, mut kept) = (Vec::<Call>::new(), Vec::new());
         let judged = quietly(|| -> Result<(), Broken> {
@@ -134,35 +134,11 @@ impl Script {
     }
 }
 
-/// Where the users begin that play titles; a user that also watches feeds has no side.
-fn users(log: &Log) -> Result<usize, UserId> {
-    let configured = log.head.config.users.len();
-    let known = |user: UserId| (user.0 as usize) < configured;
-    let feeds: BTreeSet<FeedId> = Edge::new(log.head.config.clone()).feeds().feeds().collect();
-    let mut tuned = BTreeSet::new();
-    let (mut of_titles, mut of_feeds) = (BTreeSet::new(), BTreeSet::new());
-    let _ = quietly(|| {
-        log.play(|step| match step.input {
-            Input::Tune { title, .. } => {
-                let pull = step.edge.pull();
-                tuned.extend(pull.tuned(*title).and_then(|id| pull.feed_of(id)));
-            }
-            Input::Fetch { ask, .. } if known(ask.viewing.user) => _ = of_titles.insert(ask.viewing.user),
-            Input::Play { viewing, .. } if known(viewing.user) => match viewing.item {
-                Item::LiveTs(feed) | Item::LiveHls(feed) if feeds.contains(&feed) => {
-                    of_feeds.insert(viewing.user);
-                }
-                Item::LiveTs(feed) | Item::LiveHls(feed) if !tuned.contains(&feed) => {}
-                _ => _ = of_titles.insert(viewing.user),
-            },
-            _ => {}
-        })
-    });
-    let Some(first) = of_titles.first() else { return Ok(configured) };
-    match of_feeds.range(*first..).next() {
-        Some(mixed) => Err(*mixed),
-        None => Ok(first.0 as usize),
-    }
+/// The users that play titles; a user that also watches feeds has no side.
+fn users(log: &Log) -> Result<BTreeSet<UserId>, UserId> {
+    let mut sides = Sides::new(&log.head.config);
+    let _ = quietly(|| log.play(|step| sides.step(&step)));
+    sides.of_titles()
 }
 
 /// What the core is answered: what it was answered in this call, as long as it asks for that; else of a session what was last

@@ -29,6 +29,7 @@ use holdfast_core::journal::{self, JournalFault, Step};
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
+use crate::shrink::quiet::quietly;
 use crate::tape::Tape;
 use lanes::{Board, Group, Key, Lane, LaneId, Texts, Weight};
 pub use page::page;
@@ -61,6 +62,19 @@ pub fn of_journal(bytes: &[u8]) -> Result<Story, JournalFault> {
     let mut teller = Teller::default();
     journal::replay(bytes, |step| teller.step(&step))?;
     Ok(teller.finish())
+}
+
+/// The same of a journal that may be cut off, broken, or not repeat: what it shows up to there, and that it strays there. Where there is
+/// not even a head, nothing.
+#[must_use]
+pub fn as_far_as_it_goes(bytes: &[u8]) -> Story {
+    let mut teller = Teller::default();
+    match quietly(|| journal::replay(bytes, |step| teller.step(&step))) {
+        Ok(Ok(_)) => {}
+        Ok(Err(fault)) => teller.stray(&fault.to_string()),
+        Err(what) => teller.stray(&format!("the core panics: {what}")),
+    }
+    teller.finish()
 }
 
 /// What simulated edges were given, one after the other; `None` where there is none. What a journal that does not repeat shows up to

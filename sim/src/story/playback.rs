@@ -182,12 +182,7 @@ impl Stage {
             }
             Note::PlaybackRefused { user, item, reason } => {
                 let lane = self.first(board, scene, *user);
-                let why = format!(
-                    "user {} may not play {}: {}",
-                    scene.user(*user),
-                    scene.item(*item),
-                    words::refused(*reason)
-                );
+                let why = format!("user {} may not play {}: {}", scene.user(*user), scene.item(*item), reason.says());
                 board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
                 Some(*user)
             }

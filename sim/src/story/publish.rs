@@ -55,7 +55,7 @@ impl Stage {
                     self.began(board, scene, *session, *endpoint, hold.slot);
                 }
                 Output::Refuse { request, reason } => {
-                    self.answered(board, now, *request, &format!("refused: {}", words::refused(*reason)));
+                    self.answered(board, now, *request, &format!("refused: {}", reason.says()));
                 }
                 Output::Note(note) => self.note(board, scene, note),
                 _ => {}
@@ -163,7 +163,7 @@ impl Stage {
                     0 => String::from("at once"),
                     waited => format!("after {}", words::seconds(*waited)),
                 };
-                let why = format!("a POST was refused {after}: {}", words::refused(*reason));
+                let why = format!("a POST was refused {after}: {}", reason.says());
                 board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
             }
             Note::RequestRefused { endpoint, status, why } => {

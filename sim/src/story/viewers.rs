@@ -74,7 +74,7 @@ impl Stage {
                 }
                 Output::Refuse { request, reason } => {
                     self.asked.remove(request);
-                    self.answered(board, now, *request, &format!("refused: {}", words::refused(*reason)));
+                    self.answered(board, now, *request, &format!("refused: {}", reason.says()));
                     request
                 }
                 Output::Fetch { request, .. } | Output::Playlist { request, .. } => {
@@ -156,7 +156,7 @@ impl Stage {
             Note::ViewerRefused { feed, reason } => {
                 let key = scene.key(Group::Requests, Wait::Watch as u64, 0);
                 let lane = board.first(key, || scene.named(Wait::Watch.as_str().to_owned()));
-                let why = format!("a viewer of {} was refused: {}", scene.feed(*feed), words::refused(*reason));
+                let why = format!("a viewer of {} was refused: {}", scene.feed(*feed), reason.says());
                 board.mark(lane, scene.now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
             }
             _ => {}

@@ -1,9 +1,9 @@
-//! Why, in a sentence.
+//! How much something matters, and why it came, where the core has no words for it.
 
 use std::time::Duration;
 
 use holdfast_core::account::Holder;
-use holdfast_core::input::{EndReason, Failure, Loss, RefuseReason, ViewerEnd};
+use holdfast_core::input::{EndReason, Failure, Loss, ViewerEnd};
 
 use super::lanes::Weight;
 
@@ -45,77 +45,40 @@ pub fn ended(reason: EndReason, silent: Option<u64>) -> (Weight, String) {
     }
 }
 
-/// Why a request was refused.
-pub fn refused(reason: RefuseReason) -> &'static str {
-    match reason {
-        RefuseReason::HolderLive => "the publisher that holds the slot is alive",
-        RefuseReason::HolderNegotiating => "the publisher that holds the slot is just connecting",
-        RefuseReason::HolderWithoutAudio => {
-            "the publisher that holds the slot never sent audio, so its silence proves nothing"
-        }
-        RefuseReason::TakeoverTimeout => "whether the slot's holder lives was not decided within takeover_wait",
-        RefuseReason::TooManyRequests => "too many requests of the same player wait for one another",
-        RefuseReason::TooManyWaiting => "too many others wait for the same slots",
-        RefuseReason::NegotiationFailed => "its offer could not be negotiated",
-        RefuseReason::Ended => "its session was ended before it was answered",
-        RefuseReason::Draining => "the program stops",
-        RefuseReason::TooManyViewers => "the feed has as many viewers as it may have",
-        RefuseReason::StartTimeout => "no media came within start_timeout",
-        RefuseReason::NoSource => "no origin of the channel can be had",
-        RefuseReason::NotFound => "there is no such endpoint or feed",
-        RefuseReason::UserLimit => "its user plays as much at once as it may",
-        RefuseReason::Suppressed => {
-            "the same player ended what could be ended for it a moment ago (playback.reentry_guard)"
-        }
-        RefuseReason::AccountExpired => "its user has expired or is disabled",
-        RefuseReason::Kicked => "an operator ended it and does not let it come back yet",
-        RefuseReason::Busy => "there are as many playbacks as playback.cleanup_capacity allows",
-        RefuseReason::ProviderLimit => "no account of a provider that has it is free",
-        RefuseReason::ProviderFailed => "no provider gives it",
-        RefuseReason::Superseded => "a newer request of the same player took its place",
-        RefuseReason::Preempted => "it gave way to a stronger one a moment ago",
-        RefuseReason::PlaybackOver => "its playback was ended, or goes on elsewhere",
-    }
-}
-
 /// How much the end of a viewer or playback matters, and why it came.
 pub fn viewer_ended(reason: ViewerEnd) -> (Weight, &'static str) {
-    match reason {
-        ViewerEnd::Left => (Weight::Plain, "it left"),
-        ViewerEnd::Done => (Weight::Plain, "it was sent to its end"),
-        ViewerEnd::Shutdown => (Weight::Plain, "the program stops"),
-        ViewerEnd::Superseded => (Weight::Plain, "its player asked for something else"),
-        ViewerEnd::Slow => (Weight::Loss, "it fell further behind than live.buffer keeps"),
-        ViewerEnd::Stuck => (Weight::Loss, "its player took nothing for live.progress_timeout"),
-        ViewerEnd::Idle => (Weight::Notice, "nothing came into the feed for live.idle"),
-        ViewerEnd::Ended => (Weight::Notice, "the origin ended the stream and did not begin again within end_grace"),
-        ViewerEnd::NoSource => (Weight::Loss, "the channel's origins were tried as often as retries allows"),
-        ViewerEnd::Evicted => (Weight::Loss, "another playback of its user took its place"),
-        ViewerEnd::Kicked => (Weight::Loss, "an operator ended it"),
-        ViewerEnd::Limit => (Weight::Loss, "its user plays as much as it may, and no place became free in time"),
-        ViewerEnd::Failed => (Weight::Loss, "the provider broke it off"),
-        ViewerEnd::Preempted => (Weight::Loss, "its account went to a stronger playback"),
-    }
+    let weight = match reason {
+        ViewerEnd::Left | ViewerEnd::Done | ViewerEnd::Shutdown | ViewerEnd::Superseded => Weight::Plain,
+        ViewerEnd::Idle | ViewerEnd::Ended => Weight::Notice,
+        ViewerEnd::Slow
+        | ViewerEnd::Stuck
+        | ViewerEnd::NoSource
+        | ViewerEnd::Evicted
+        | ViewerEnd::Kicked
+        | ViewerEnd::Limit
+        | ViewerEnd::Failed
+        | ViewerEnd::Preempted => Weight::Loss,
+    };
+    (weight, reason.says())
 }
 
 /// How much the loss of a source matters, and what it was.
 pub fn lost(loss: Loss) -> (Weight, &'static str) {
-    match loss {
-        Loss::NotFound => (Weight::Notice, "the origin has no such stream"),
-        Loss::Forbidden => (Weight::Loss, "the origin wants other credentials"),
-        Loss::Unresolved => (Weight::Notice, "the origin's name is not known"),
-        Loss::Unreachable => (Weight::Notice, "the origin cannot be reached"),
-        Loss::Refused => (Weight::Notice, "the origin refuses"),
-        Loss::Reset => (Weight::Notice, "the connection broke"),
-        Loss::Ended => (Weight::Plain, "the origin ended the stream"),
-        Loss::Unusable => (Weight::Notice, "what the origin sends cannot be passed on"),
-        Loss::Loop => (Weight::Loss, "the origin is this server, or gets the stream from it"),
-        Loss::TimedOut => (Weight::Notice, "the origin did not agree to send within connect_timeout"),
-        Loss::Silent => (Weight::Notice, "no media came from it for no_input_timeout"),
-        Loss::NoKeyFrame => (Weight::Notice, "media came, but nothing a player could start with"),
-        Loss::NoAccount => (Weight::Notice, "no account of the provider is free"),
-        Loss::Preempted => (Weight::Loss, "its account went to somebody stronger"),
-    }
+    let weight = match loss {
+        Loss::Ended => Weight::Plain,
+        Loss::Forbidden | Loss::Loop | Loss::Preempted => Weight::Loss,
+        Loss::NotFound
+        | Loss::Unresolved
+        | Loss::Unreachable
+        | Loss::Refused
+        | Loss::Reset
+        | Loss::Unusable
+        | Loss::TimedOut
+        | Loss::Silent
+        | Loss::NoKeyFrame
+        | Loss::NoAccount => Weight::Notice,
+    };
+    (weight, loss.says())
 }
 
 /// What became of a connection to a provider.

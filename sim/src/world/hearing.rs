@@ -4,12 +4,13 @@
 //! the core's own deadlines, and how late evidence is seen is by how much a look missed what a later one found: so the
 //! faults of a run excuse the core here as they do where they are known.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{ChannelId, Env, Evidence, Input, Output, SessionId};
-use holdfast_core::journal::Answer;
+use holdfast_core::input::{ChannelId, Env, Evidence, Input, Output, SessionId, UserId};
+use holdfast_core::journal::{Answer, Snapshot};
 use holdfast_core::time::Time;
 
 use super::Witness;
@@ -30,6 +31,14 @@ pub(crate) struct Lag {
     pub unseen: Duration,
 }
 
+/// What there may be so many of in a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Counts {
+    Calls,
+    /// Calls because something was due.
+    Deadlines,
+}
+
 /// Who is told what the core was answered, what came out, and how it stands then.
 pub(crate) type Heard<'a> = dyn FnMut(&[Answer], &[Output], &Edge) + 'a;
 
@@ -42,6 +51,7 @@ pub(crate) struct Hearing {
     lag: Lag,
     /// What there was to excuse so far.
     pub measured: Lag,
+    counts: Counts,
     now: Time,
     serial: u64,
     pub calls: u64,
@@ -49,8 +59,8 @@ pub(crate) struct Hearing {
 }
 
 impl Hearing {
-    /// `rules` are what the judges go by, which is what the edge was configured with; users from `first` on play titles.
-    pub fn new(config: &Config, rules: &Config, first: usize, lag: Lag) -> Self {
+    /// `rules` are what the judges go by, which is what the edge was configured with; users in `of_titles` play titles.
+    pub fn new(config: &Config, rules: &Config, of_titles: &BTreeSet<UserId>, lag: Lag) -> Self {
         let edge = Edge::new(config.clone());
         let feed = |place: usize| edge.pull().feed_of(ChannelId(place as u32));
         let numbered = rules.channels.iter().enumerate();
@@ -58,10 +68,35 @@ impl Hearing {
         let mut channels: Vec<Channel> = channels.collect();
         // Nobody knows here which origin is well.
         channels.iter_mut().for_each(|channel| channel.healthy.fill(None));
-        let mut truth = Truth::new(rules, first, edge.feeds().feeds(), channels);
+        let mut truth = Truth::new(rules, of_titles, edge.feeds().feeds(), channels);
         truth.titles.slack = lag.slack + CLOCK_BACK;
         let (measured, witness) = (Lag::default(), Witness::default());
-        Hearing { edge, truth, witness, lag, measured, now: Time::ZERO, serial: 0, calls: 0, this_second: (0, 0) }
+        let counts = Counts::Calls;
+        Hearing {
+            edge,
+            truth,
+            witness,
+            lag,
+            measured,
+            counts,
+            now: Time::ZERO,
+            serial: 0,
+            calls: 0,
+            this_second: (0, 0),
+        }
+    }
+
+    /// The run begins with what the edge kept by then; `None` if that is of another configuration.
+    pub fn begin(&mut self, snapshot: &Snapshot) -> Option<()> {
+        self.edge = snapshot.restore(self.edge.config())?;
+        self.now = snapshot.now;
+        self.truth.adopt(&self.edge, snapshot.now);
+        Some(())
+    }
+
+    /// The run was a real one: so many may ask something at once that only the core's own deadlines tell a live-lock.
+    pub fn real(&mut self) {
+        self.counts = Counts::Deadlines;
     }
 
     fn court(&mut self) -> Court<'_> {
@@ -81,7 +116,7 @@ impl Hearing {
             self.measured.slack = self.measured.slack.max(self.now.since(due));
         }
         self.closing();
-        self.budget()?;
+        self.budget(&input)?;
         if let Input::Media { data, .. } = &mut input {
             self.serial += 1;
             *data = media(self.serial, data.len());
@@ -161,8 +196,11 @@ impl Hearing {
         row.stream.tell(self.now - self.lag.unseen, *evidence);
     }
 
-    fn budget(&mut self) -> Verdict {
+    fn budget(&mut self, input: &Input) -> Verdict {
         self.calls += 1;
+        if self.counts == Counts::Deadlines && *input != Input::Tick {
+            return Ok(());
+        }
         let second = self.now.as_micros() / 1_000_000;
         self.this_second = (second, if second == self.this_second.0 { self.this_second.1 + 1 } else { 1 });
         if self.this_second.1 <= CALLS_A_SECOND {

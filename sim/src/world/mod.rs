@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use holdfast_core::config::{self, Config};
 use holdfast_core::input::{
-    AllocationId, ChannelId, Input, Output, ProviderId, RequestId, SessionId, SourceId, Writer,
+    AllocationId, ChannelId, Input, Output, ProviderId, RequestId, SessionId, SourceId, UserId, Writer,
 };
 use holdfast_core::journal::{self, Head, Log, Recorded};
 use holdfast_core::time::Time;
@@ -192,11 +192,12 @@ impl<'t> World<'t> {
         let origins = numbered()
             .map(|(place, settings)| (0..settings.sources).map(|index| origin(place, index)).collect())
             .collect();
+        let of_titles = (first as u32..config.users.len() as u32).map(UserId).collect();
         let provider = |place: usize| Provider::new(generator(seed, 30_000 + place as u64));
         let mut world = World {
             now: Time::ZERO,
             seed,
-            truth: Truth::new(&config, first, edge.edge().feeds().feeds(), channels),
+            truth: Truth::new(&config, &of_titles, edge.edge().feeds().feeds(), channels),
             edge,
             allowance: Allowance { slack: plan.slack(), unseen: plan.unseen_at_most(), early },
             plan,

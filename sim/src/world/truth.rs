@@ -2,6 +2,8 @@
 //!
 //! It is fed with every input and every output and decides nothing itself. The oracles judge the core by it.
 
+mod midway;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use bytes::Bytes;
 use holdfast_core::config::{Config, Endpoint, Live};
 use holdfast_core::input::{
     EndReason, EndpointId, FeedId, FeedKind, Input, Note, Output, RefuseReason, RequestId, SessionId, SessionKind,
-    SourceId, ViewerEnd, ViewerId, ViewerKind, Writer,
+    SourceId, UserId, ViewerEnd, ViewerId, ViewerKind, Writer,
 };
 use holdfast_core::time::Time;
 
@@ -18,6 +20,7 @@ use super::pull::truth::{Channel, Source};
 use super::rows::Rows;
 use super::stream::Stream;
 use super::titles::truth::Titles;
+pub(in crate::world) use midway::nameless;
 
 /// What became of a POST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +55,8 @@ pub struct Session {
     pub order: u64,
     pub started: Time,
     pub stream: Stream,
+    /// It was there when the truth began.
+    from_before: bool,
     pub accepted: bool,
     pub finished: Option<(EndReason, Time)>,
     /// How often its end was noted.
@@ -252,8 +257,13 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Users from `first` on play titles.
-    pub fn new(config: &Config, first: usize, feeds: impl Iterator<Item = FeedId>, channels: Vec<Channel>) -> Self {
+    /// Users in `of_titles` play titles.
+    pub fn new(
+        config: &Config,
+        of_titles: &BTreeSet<UserId>,
+        feeds: impl Iterator<Item = FeedId>,
+        channels: Vec<Channel>,
+    ) -> Self {
         let place = |endpoint: &Endpoint| Place {
             settings: endpoint.clone(),
             slots: vec![None; endpoint.slots as usize],
@@ -282,8 +292,8 @@ impl Truth {
             answers: BTreeMap::new(),
             channels,
             sources: BTreeMap::new(),
-            users: Users::new(config, first),
-            titles: Titles::new(config, first),
+            users: Users::new(config, of_titles),
+            titles: Titles::new(config, of_titles),
             asks: BTreeMap::new(),
             draining: false,
             clock: Time::ZERO,
@@ -408,6 +418,7 @@ impl Truth {
                     order: post.order,
                     started: now,
                     stream: Stream::default(),
+                    from_before: false,
                     accepted: false,
                     finished: None,
                     notes: 0,

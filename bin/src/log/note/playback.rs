@@ -38,7 +38,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             Told { playback: Some(*playback), reason: Some(reason.as_str()), ..told }
         }
         Note::PlaybackRefused { user, item, reason } => {
-            let (level, why) = refused(*reason);
+            let (level, why) = (refused(*reason), reason.says());
             let what = format!("playback of {} was refused: {why}", stream(*item));
             Told { reason: Some(reason.as_str()), ..of(*user, level, what) }
         }

@@ -79,7 +79,7 @@ pub fn settings(dice: &mut SmallRng) -> config::Playback {
 
 impl World<'_> {
     pub(in super::super) fn populate_users(&mut self, dice: &mut SmallRng) {
-        let count = self.truth.users.users.len() as u32;
+        let count = self.truth.users.users.iter().filter(|user| !user.of_titles).count() as u32;
         let feeds: Vec<FeedId> = self.truth.feeds.keys().copied().collect();
         for user in 0..count {
             for _ in 0..dice.random_range(1..=7) {

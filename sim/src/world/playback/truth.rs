@@ -3,6 +3,8 @@
 //! What the core says is taken in where it says it: a place is free once the end of its playback was told, and taken by
 //! whoever's turn it is. Strategies are not followed here: whether the core was right to use one is for the oracles.
 
+mod midway;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use holdfast_core::config::{self, Strategy};
@@ -57,6 +59,8 @@ impl Play {
 #[derive(Clone, Debug)]
 pub struct User {
     pub limits: config::User,
+    /// It plays titles: it is judged for itself, and nothing of it is here.
+    pub of_titles: bool,
     /// Its requests and playbacks that are not over, in the order in which they came.
     pub rows: Vec<RequestId>,
     pub held: Vec<RequestId>,
@@ -107,10 +111,11 @@ pub struct Users {
 }
 
 impl Users {
-    /// Only the users before `first`: those from there on are judged for themselves.
-    pub fn new(config: &config::Config, first: usize) -> Self {
-        let user = |limits: &config::User| User {
+    /// Those users that are not in `of_titles` are followed.
+    pub fn new(config: &config::Config, of_titles: &BTreeSet<UserId>) -> Self {
+        let user = |(limits, place): (&config::User, u32)| User {
             limits: limits.clone(),
+            of_titles: of_titles.contains(&UserId(place)),
             rows: Vec::new(),
             held: Vec::new(),
             grace: None,
@@ -122,7 +127,7 @@ impl Users {
         };
         Users {
             settings: config.playback.clone(),
-            users: config.users[..first].iter().map(user).collect(),
+            users: config.users.iter().zip(0..).map(user).collect(),
             plays: BTreeMap::new(),
             names: BTreeMap::new(),
             seen: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! What really happened to channels: who was asked when, what each origin sent, whose media went into the feed.
 
+mod midway;
+
 use std::time::Duration;
 
 use holdfast_core::config;

@@ -610,8 +610,7 @@ impl Bench<'_> {
     /// Judges that no user uses more places than it has.
     fn title_places(&self, edge: &Edge) -> Verdict {
         let titles = &self.truth.titles;
-        for (index, limits) in titles.users.iter().enumerate() {
-            let user = UserId(titles.first + index as u32);
+        for (user, limits) in titles.users.iter().map(|(user, limits)| (*user, limits)) {
             let room = edge.playback();
             let used = [Place::Normal, Place::Soft, Place::Grace].map(|place| room.used(user, place));
             let (max, soft) = (limits.max_connections, limits.soft_connections);
@@ -625,8 +624,7 @@ impl Bench<'_> {
     /// Judges what is dear to judge.
     pub fn titles_all(&self, edge: &Edge) -> Verdict {
         let titles = &self.truth.titles;
-        for (index, limits) in titles.users.iter().enumerate() {
-            let user = UserId(titles.first + index as u32);
+        for (user, limits) in titles.users.iter().map(|(user, limits)| (*user, limits)) {
             let most =
                 (limits.max_connections + limits.soft_connections + u32::from(titles.has_instant_grace())) as usize;
             let counted = titles.at_least(user);
@@ -693,8 +691,7 @@ impl Bench<'_> {
     /// How many playbacks of users that play titles the core has, and how many of these have a permit.
     pub fn title_rows(&self, edge: &Edge) -> (usize, usize) {
         let titles = &self.truth.titles;
-        let users = (0..titles.users.len() as u32).map(|index| UserId(titles.first + index));
-        let rows = users.flat_map(|user| edge.playback().of_user(user).map(|(_, row)| row.state));
+        let rows = titles.users.keys().flat_map(|user| edge.playback().of_user(*user).map(|(_, row)| row.state));
         let (mut all, mut permitted) = (0, 0);
         for state in rows {
             all += 1;

@@ -123,7 +123,7 @@ impl World<'_> {
                 let client = Client { address, agent: dice.random_range(0..2) };
                 let kind = one.unwrap_or(*pick(dice, &Kind::ALL));
                 let title = TitleId(dice.random_range(0..titles));
-                let user = UserId(self.truth.titles.first + user);
+                let user = UserId(self.truth.titles.first().0 + user);
                 let (index, first) = (self.add_device(user, client, kind, title), span(dice, 0, 8_000));
                 self.device_step(index, first, Step::Begin);
             }
@@ -136,7 +136,7 @@ impl World<'_> {
         let providers = self.providers.len() as u32;
         let mut dice = super::super::generator(self.seed, 50_000);
         self.titles = (0..60).map(|_| providers_of(&mut dice, providers)).collect();
-        let (first, users) = (self.truth.titles.first, self.truth.titles.users.len());
+        let (first, users) = (self.truth.titles.first().0, self.truth.titles.users.len());
         for index in 0..count {
             let user = UserId(first + (index % users) as u32);
             let client = Client { address: IpAddr::from([10, 0, 2, (index % 250) as u8]), agent: 0 };
@@ -157,8 +157,8 @@ impl World<'_> {
         let accounts = self.truth.titles.accounts.iter().zip(0..);
         let lines = accounts.map(|(row, number)| format!("account {number} of {:?}: {:?}", row.provider, row.settings));
         let titles = self.titles.iter().zip(0..).map(|(row, number)| format!("title {number}: {row:?}"));
-        let users = self.truth.titles.users.iter().zip(self.truth.titles.first..);
-        let users = users.map(|(row, number)| format!("user {number}: {row:?}"));
+        let users = self.truth.titles.users.iter();
+        let users = users.map(|(user, row)| format!("user {}: {row:?}", user.0));
         let lines: Vec<String> =
             lines.chain(titles).chain(users).chain([format!("{:?}", self.truth.titles.settings)]).collect();
         lines.iter().for_each(|line| self.say(format_args!("{line}")));
@@ -179,7 +179,7 @@ impl World<'_> {
         self.deliver(Input::Tune { title: TitleId(u64::MAX), providers: vec![ProviderId(index + 10)] })?;
         let request = self.request(None);
         let client = Client { address: IpAddr::from([10, 0, 0, 9]), agent: 0 };
-        let user = UserId(self.truth.titles.first);
+        let user = self.truth.titles.first();
         let viewing = Viewing { user, item: Item::Vod(TitleId(7)), client };
         let providers = vec![ProviderId(index + 10)];
         self.deliver(Input::Fetch {
@@ -212,7 +212,7 @@ impl World<'_> {
         if self.truth.titles.users.is_empty() || self.truth.draining {
             return Ok(());
         }
-        let tester = UserId(self.truth.titles.first + self.truth.titles.users.len() as u32 - 1);
+        let tester = self.truth.titles.users.last_key_value().map_or(UserId(0), |(user, _)| *user);
         for title in 0..self.titles.len() {
             let providers = self.titles[title].clone();
             let now = self.now + self.longest_title() * 3;

@@ -4,6 +4,7 @@
 //! for is the core's own affair as long as nobody has more than it may and everybody has an answer.
 
 mod follow;
+mod midway;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -190,9 +191,8 @@ pub struct Titles {
     pub settings: config::Playback,
     pub providers: Vec<config::Provider>,
     pub accounts: Vec<Account>,
-    /// The first user that plays titles; those before it never do.
-    pub first: u32,
-    pub users: Vec<config::User>,
+    /// The users that play titles; others never do.
+    pub users: BTreeMap<UserId, config::User>,
     pub requests: BTreeMap<RequestId, Request>,
     /// Those that are not over.
     pub open: BTreeSet<RequestId>,
@@ -234,8 +234,8 @@ pub struct Titles {
 }
 
 impl Titles {
-    /// Users from `first` on play titles.
-    pub fn new(config: &Config, first: usize) -> Self {
+    /// Users in `of_titles` play titles.
+    pub fn new(config: &Config, of_titles: &BTreeSet<UserId>) -> Self {
         let numbered = config.providers.iter().enumerate();
         let account = |(place, provider): (usize, &config::Provider)| {
             let account = move |settings: &config::Account| Account {
@@ -252,8 +252,7 @@ impl Titles {
             settings: config.playback.clone(),
             providers: config.providers.clone(),
             accounts: numbered.flat_map(account).collect(),
-            first: first as u32,
-            users: config.users[first..].to_vec(),
+            users: of_titles.iter().filter_map(|id| Some((*id, config.users.get(id.0 as usize)?.clone()))).collect(),
             requests: BTreeMap::new(),
             open: BTreeSet::new(),
             playbacks: BTreeMap::new(),
@@ -282,11 +281,16 @@ impl Titles {
     }
 
     pub fn is_of(&self, user: UserId) -> bool {
-        user.0 >= self.first && self.limits(user).is_some()
+        self.users.contains_key(&user)
+    }
+
+    /// The first of them; none where nobody does.
+    pub fn first(&self) -> UserId {
+        self.users.first_key_value().map_or(UserId(u32::MAX), |(user, _)| *user)
     }
 
     pub fn limits(&self, user: UserId) -> Option<&config::User> {
-        self.users.get(user.0.checked_sub(self.first)? as usize)
+        self.users.get(&user)
     }
 
     pub fn traits(&self, item: Item) -> Traits {
