@@ -446,3 +446,56 @@ fn a_redirect_takes_no_connection_and_its_token_is_used_once() {
         house.is_over(&provider, 12 * SECOND);
     }
 }
+
+/// The provider of a live stream falls silent, or is gone, while somebody watches: another one that has it goes on.
+#[test]
+fn another_provider_goes_on_with_a_live_stream() {
+    let _turn = turn();
+    let first = provider(&[1]);
+    let second = provider(&[1]);
+    let house = Household::open(&(first.configuration("first") + &second.configuration("second")));
+    let path = house.live("anna", "News One", "ts");
+    let mut player = playing(&house, &path);
+    assert_eq!((first.open(), second.open()), (1, 0));
+    drop(first);
+    eventually("the other one is asked", 15 * SECOND, || (second.open() == 1).then_some(()));
+    let seen = || player.lines().iter().filter(|line| line.text.starts_with("frame=")).count();
+    let before = seen();
+    // Each report of its says how many pictures there were; it reports five times a second.
+    eventually("it plays on", 15 * SECOND, || (seen() > before + 15).then_some(()));
+    assert!(player.ended().is_none(), "{}", player.log());
+    assert_eq!(house.counted("anna"), 1);
+    player.kill();
+    house.counts("anna", 0, 3 * SECOND);
+    second.was_kept_within_limits(6 * SECOND);
+}
+
+/// A provider that bears one connection more for a moment: zapping plays at once, and two do not stay.
+#[test]
+fn an_overlap_is_used_for_a_moment() {
+    let _turn = turn();
+    let provider = provider(&[2]);
+    let text = provider.configuration("panel").replace("max_connections = 2", "max_connections = 1\noverlap = true");
+    let house = Household::open(&format!("[playback]\nstrategies = [\"grace_instant\"]\ngrace = \"2s\"\n{text}"));
+    let (mut first, head) = house.opens("television", &house.film("ben", "Film Tail"), None);
+    assert_eq!(head.status, 200);
+    assert!(watched(&mut first));
+    let (mut second, head) = house.opens("television", &house.film("ben", "Film Fast"), None);
+    assert_eq!(head.status, 200, "{}", house.edge.log());
+    assert!(watched(&mut second));
+    assert_eq!(provider.open(), 2, "both, for a moment");
+    first.hang_up();
+    eventually("one is left", 3 * SECOND, || (provider.open() == 1).then_some(()));
+    assert!(second.closed_within(4 * SECOND).is_none(), "who zapped plays on");
+    // Nobody leaves this time.
+    let (mut third, head) = house.opens("other", &house.film("zoe", "Film Stream"), None);
+    assert_eq!(head.status, 200, "{}", house.edge.log());
+    assert!(watched(&mut third));
+    let fourth = house.part("another", &house.film("zoe", "Film Matroska"), "bytes=0-99");
+    assert_eq!((fourth.status, fourth.reason().as_str()), (503, "provider-limit"), "one more, no further");
+    third.closed_within(6 * SECOND).expect("its grace was in vain");
+    eventually("one is left", 3 * SECOND, || (provider.open() == 1).then_some(()));
+    assert!(watched(&mut second), "who was there before is left alone");
+    second.hang_up();
+    house.is_over(&provider, 6 * SECOND);
+}

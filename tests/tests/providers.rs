@@ -1,5 +1,7 @@
 //! What providers have is there for users, as lists, as the API of panels and as a guide, with addresses of the edge's own.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use holdfast_tests::edge::Edge;
@@ -7,7 +9,7 @@ use holdfast_tests::household::Household;
 use holdfast_tests::http::Request;
 use holdfast_tests::player::Program;
 use holdfast_tests::process::Process;
-use holdfast_tests::provider::{Clips, DASH, FILMS, Fault, Form, LIVES, Provider, SERIES, Settings};
+use holdfast_tests::provider::{Clip, Clips, DASH, FILMS, Fault, Form, LIVES, Provider, SERIES, Settings};
 use holdfast_tests::{eventually, prepared, turn};
 use serde_json::Value;
 
@@ -209,6 +211,126 @@ fn a_panel_that_fails_is_asked_again() {
     provider.mend();
     let films = || edge.get("/player_api.php?username=zoe&password=zoe-secret&action=get_vod_streams").json();
     eventually("its films", 90 * SECOND, || films().as_array().filter(|list| list.len() == FILMS.len()).map(|_| ()));
+}
+
+/// A list that cannot be read again leaves what there is: it is listed and plays, the log says why, and the next good one is taken.
+#[test]
+fn what_was_read_last_is_kept_until_there_is_something_better() {
+    let _turn = turn();
+    let provider = Provider::start(Settings::accounts(&[1]));
+    let file = prepared::scratch("list.m3u");
+    let entry =
+        |name: &str| format!("#EXTINF:-1 group-title=\"Films\",{name}\n{}\n", provider.address(0, "movie", "101.mp4"));
+    std::fs::write(&file, format!("#EXTM3U\n{}", entry("Of The File"))).expect("the temporary folder can be written");
+    // One over HTTP, one in a file: both are due each minute, and ten seconds after a reading that failed.
+    let each_minute = |text: &str| text.replacen("[[account]]", "refresh = \"1m\"\n[[account]]", 1);
+    let of_file = format!(
+        "[[provider]]\nname = \"file\"\nurl = \"file://{}\"\nrefresh = \"1m\"\nallow_private = true\n",
+        file.display()
+    );
+    let house = Household::open(&(each_minute(&by_list(&provider)) + &of_file));
+    let count = || names(&house.api("zoe", "get_vod_streams"));
+    eventually("the file's", 10 * SECOND, || count().contains(&String::from("Of The File")).then_some(()));
+    let before = count();
+    let path = house.film("anna", "Film Tail");
+    let mut player = Program::Ffmpeg.play(&house.url(&house.live("zoe", "News One", "ts")));
+    Program::Ffmpeg.is_seen(&mut player, PATIENCE);
+    player.kill();
+    house.is_over(&provider, 6 * SECOND);
+
+    std::fs::remove_file(&file).expect("it is there");
+    // First it breaks off in the middle of a line, then it answers nothing sensible, then it is whole again.
+    provider.fail_times("get.php", Fault::Abort(700), 1);
+    provider.fail_times("get.php", Fault::Status(500), 1);
+    for (said, how) in [("panel", "ended"), ("panel", "500"), ("file", "cannot be read")] {
+        eventually(&format!("{said}: {how}"), 100 * SECOND, || {
+            let log = house.edge.log();
+            let so = |line: &str| line.contains("catalogue") && line.contains(said) && line.contains(how);
+            log.lines().any(so).then_some(())
+        });
+        assert_eq!(count(), before, "what there is is kept");
+        let answer = Request::new("GET", &path).field("Range", "bytes=0-99").send(house.edge.address());
+        assert_eq!(answer.status, 206, "{}", answer.text());
+        assert!(answer.body == Clips::ready().file(Clip::Tail)[..100]);
+    }
+    let fault = || house.edge.status()["providers"].clone();
+    std::fs::write(&file, format!("#EXTM3U\n{}", entry("Something New"))).expect("the temporary folder can be written");
+    eventually("the next good one", 100 * SECOND, || count().contains(&String::from("Something New")).then_some(()));
+    assert!(!count().contains(&String::from("Of The File")), "what it has no more is gone");
+    eventually("both are well", 60 * SECOND, || {
+        let all = fault();
+        all.as_array()?.iter().all(|own| own["fault"].is_null()).then_some(())
+    });
+    house.is_over(&provider, 6 * SECOND);
+}
+
+/// Lists as people have them: with a byte order mark and lines as on DOS, or in Latin-1 and without a head; in a file, or over HTTP.
+#[test]
+fn lists_in_files_and_over_http_in_whatever_coding() {
+    let _turn = turn();
+    let provider = Provider::start(Settings::accounts(&[2]));
+    let entry = |name: &[u8], group: &[u8], kind: &str, file: &str| -> Vec<u8> {
+        let mut all = [b"#EXTINF:-1 tvg-id=\"\" group-title=\"", group, b"\",", name, b"\n"].concat();
+        all.extend_from_slice(provider.address(0, kind, file).as_bytes());
+        all.push(b'\n');
+        all
+    };
+    let utf8 = [
+        entry("Übertragung".as_bytes(), b"News", "live", "1.ts"),
+        entry("Film Ärger".as_bytes(), b"Films", "movie", "101.mp4"),
+    ];
+    let dos = String::from_utf8([&b"#EXTM3U\n"[..], &utf8.concat()].concat()).expect("UTF-8").replace('\n', "\r\n");
+    let dos = format!("\u{feff}{dos}").into_bytes();
+    // "Télé" and "Café Müller".
+    let latin =
+        [entry(b"T\xe9l\xe9", b"News", "live", "2.ts"), entry(b"Caf\xe9 M\xfcller", b"Films", "movie", "102.mp4")]
+            .concat();
+    let mut configuration = String::new();
+    for (number, list) in [&dos, &latin].into_iter().enumerate() {
+        let file = prepared::scratch(&format!("list-{number}.m3u"));
+        std::fs::write(&file, list).expect("the temporary folder can be written");
+        configuration += &format!(
+            "[[provider]]\nname = \"file-{number}\"\nurl = \"file://{}\"\nallow_private = true\n\
+             [[provider]]\nname = \"http-{number}\"\nurl = \"{}\"\n",
+            file.display(),
+            served(list.clone()),
+        );
+    }
+    let house = Household::open(&configuration);
+    let all = ["Café Müller", "Film Ärger"];
+    eventually("all lists", 10 * SECOND, || (names(&house.api("zoe", "get_vod_streams")) == all).then_some(()));
+    let well = |own: &Value| own["fault"].is_null() && own["reads"] == 1;
+    eventually("four readings", 10 * SECOND, || {
+        let status = house.edge.status();
+        (status["providers"].as_array()?.iter().all(well)).then_some(())
+    });
+    for (name, clip) in all.iter().zip([Clip::Fast, Clip::Tail]) {
+        let answer = house.part("player", &house.film("anna", name), "bytes=100-199");
+        assert_eq!(answer.status, 206, "{name}: {}", answer.text());
+        assert!(answer.body == Clips::ready().file(clip)[100..200], "{name}");
+    }
+    for name in ["Übertragung", "Télé"] {
+        let mut player = Program::Ffmpeg.play(&house.url(&house.live("anna", name, "ts")));
+        Program::Ffmpeg.is_seen(&mut player, PATIENCE);
+        player.kill();
+        house.counts("anna", 0, 3 * SECOND);
+    }
+    let list = house.edge.get("/get.php?username=zoe&password=zoe-secret&type=m3u_plus").text();
+    assert!(list.contains(",Café Müller\n") && !list.contains(['\r', '\u{feff}']), "{list}");
+}
+
+/// The address of a list that whoever asks for it is sent.
+fn served(list: Vec<u8>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    std::thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let _ = socket.read(&mut [0; 4096]);
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: audio/x-mpegurl\r\nConnection: close\r\n\r\n";
+            let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(&list));
+        }
+    });
+    format!("http://{address}/list.m3u")
 }
 
 /// Two hundred thousand films are a catalogue, and lists of them go out whole.

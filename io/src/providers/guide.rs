@@ -2,7 +2,7 @@
 //! now, as it stands in the guide.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use memchr::memchr;
 use memchr::memmem;
@@ -10,6 +10,7 @@ use quick_xml::Reader as Xml;
 use quick_xml::events::Event;
 
 use super::Secrets;
+use super::store::GuideIds;
 use super::unpacking::Unpacking;
 
 /// No element is larger.
@@ -85,7 +86,7 @@ pub(crate) struct Reader {
     /// Whether the rest of an element that is too long is passed over.
     passing: bool,
     /// The ids of channels that are wanted.
-    wanted: HashSet<Box<str>>,
+    wanted: GuideIds,
     /// Seconds since 1970.
     now: u64,
     /// How many bytes are kept, and eight times as many read.
@@ -99,7 +100,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    pub fn new(wanted: HashSet<Box<str>>, now: u64, limit: u64, secrets: Secrets) -> Self {
+    pub fn new(wanted: GuideIds, now: u64, limit: u64, secrets: Secrets) -> Self {
         Reader {
             unpacking: Unpacking::default(),
             begun: Vec::new(),
@@ -115,11 +116,11 @@ impl Reader {
         }
     }
 
-    /// The next bytes.
+    /// The next bytes; how many of them were taken.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn push(&mut self, data: &[u8]) -> Result<(), &'static str> {
+    pub fn push(&mut self, data: &[u8]) -> Result<usize, &'static str> {
         let mut unpacking = std::mem::take(&mut self.unpacking);
         let done = unpacking.push(data, |plain| self.plain(plain));
         self.unpacking = unpacking;
@@ -212,7 +213,7 @@ impl Reader {
             self.skipped += 1;
             return;
         };
-        if !self.wanted.contains(&*channel) || stop + PAST < self.now || start > self.now + TO_COME {
+        if !self.wanted.contains(&channel) || stop + PAST < self.now || start > self.now + TO_COME {
             return;
         }
         if text.len() > ELEMENT || !is_whole(&text) {

@@ -7,7 +7,10 @@ use proptest::prelude::*;
 const NOW: u64 = 1_795_982_400;
 
 fn read_by(guide: &[u8], step: usize, limit: u64) -> (Result<Programmes, &'static str>, u64) {
-    let wanted = ["a.example", "b & c"].map(Box::from).into_iter().collect();
+    let mut wanted = GuideIds::default();
+    for guide in ["a.example", "b & c"] {
+        wanted.insert(guide);
+    }
     let mut reader = Reader::new(wanted, NOW, limit, secrets());
     for piece in guide.chunks(step) {
         if let Err(fault) = reader.push(piece) {

@@ -10,8 +10,8 @@ use super::guide::{Programme, Programmes};
 use super::store::{Catalogue, Entry, id_of};
 use super::{Kind, Live, Provider, Providers, Secrets};
 
-/// How many entries are looked at before others are served.
-const LOOKED_AT: u32 = 20_000;
+/// How many entries are looked at before others are served, whatever becomes of those that are found.
+const LOOKED_AT: u32 = 10_000;
 
 /// All that a user may see.
 pub(crate) struct Library {
@@ -36,6 +36,8 @@ pub(crate) struct Cursor {
     place: u32,
     /// How many titles there were before.
     pub count: usize,
+    /// How many entries were looked at since others were served.
+    looked_at: u32,
 }
 
 /// A title of a library.
@@ -96,16 +98,16 @@ impl Library {
 
     /// The next title of one of these kinds.
     pub fn next(&self, cursor: &mut Cursor, kinds: &[Kind]) -> Step<'_> {
-        let mut left = LOOKED_AT;
         while let Some(shelf) = self.shelves.get(cursor.shelf) {
             if cursor.place >= shelf.catalogue.len() {
                 (cursor.shelf, cursor.place) = (cursor.shelf + 1, 0);
                 continue;
             }
-            if left == 0 {
+            if cursor.looked_at == LOOKED_AT {
+                cursor.looked_at = 0;
                 return Step::Pause;
             }
-            left -= 1;
+            cursor.looked_at += 1;
             let place = cursor.place;
             cursor.place += 1;
             if kinds.contains(&shelf.catalogue.kind(place))

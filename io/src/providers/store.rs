@@ -1,7 +1,7 @@
 //! One provider's catalogue, kept so that a million entries fit: records of varying length in a few large blocks, and a table
 //! that finds them. Nothing in it is moved while it grows, so that no addition takes long.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::Kind;
 use super::index::{Index, Slot};
@@ -59,6 +59,8 @@ pub(crate) struct Catalogue {
     index: Index,
     words: Words,
     groups: Groups,
+    /// What guides know its live streams by, until its guide is read.
+    pub guides: GuideIds,
     /// How many there are of each kind.
     pub counts: [u64; Kind::COUNT],
     /// How many could not be used.
@@ -87,6 +89,7 @@ impl Default for Catalogue {
             kinds: Vec::new(),
             keys: Vec::new(),
             index: Index::default(),
+            guides: GuideIds::default(),
             words: Words::default(),
             groups: Groups::default(),
             counts: [0; Kind::COUNT],
@@ -186,6 +189,9 @@ impl Catalogue {
         self.groups.all[group as usize].counts[kind as usize] += 1;
         self.counts[kind as usize] += 1;
         self.index.insert(Slot { key, kind, place });
+        if kind == Kind::Live && !entry.guide.is_empty() {
+            self.guides.insert(entry.guide);
+        }
         let mut record = Vec::with_capacity(256);
         number(&mut record, u64::from(group));
         number(&mut record, u64::from(series));
@@ -332,6 +338,30 @@ impl Catalogue {
             next = self.next[place as usize];
             Some(place)
         })
+    }
+}
+
+/// A set of what guides know channels by. Hashes do: of a million there are two that are equal by chance in one of 18 million sets.
+#[derive(Debug, Default)]
+pub(crate) struct GuideIds {
+    /// Several small tables: one for all would keep everybody waiting whenever it grows.
+    tables: [HashSet<u64>; 16],
+}
+
+impl GuideIds {
+    /// Whether it is new.
+    pub fn insert(&mut self, guide: &str) -> bool {
+        let hash = mixed(&[guide]);
+        self.tables[(hash >> 60) as usize].insert(hash)
+    }
+
+    pub fn contains(&self, guide: &str) -> bool {
+        let hash = mixed(&[guide]);
+        self.tables[(hash >> 60) as usize].contains(&hash)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tables.iter().all(HashSet::is_empty)
     }
 }
 

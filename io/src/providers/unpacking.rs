@@ -6,6 +6,8 @@ use flate2::write::MultiGzDecoder;
 
 /// What is compressed is taken apart in such pieces: none of them becomes more than about a MiB.
 const PIECE: usize = 1 << 10;
+/// How much is taken apart at once: a few bytes may become very many, and others are to be served meanwhile.
+const TURN: usize = 256 << 10;
 
 /// Takes it apart as its bytes come.
 pub(crate) enum Unpacking {
@@ -22,7 +24,8 @@ impl Default for Unpacking {
 }
 
 impl Unpacking {
-    /// The next bytes; says what they are, piece by piece, which may end it.
+    /// The next bytes; says what they are, piece by piece, which may end it. How many of them were taken: the others are to come
+    /// once more, after others had their turn.
     ///
     /// # Errors
     /// What is wrong with them, or what `each` said.
@@ -30,25 +33,35 @@ impl Unpacking {
         &mut self,
         data: &[u8],
         mut each: impl FnMut(&[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
+    ) -> Result<usize, E> {
         match self {
             Unpacking::Unknown(first) => {
+                let before = first.len();
                 first.extend_from_slice(data);
                 if first.len() < 2 {
-                    return Ok(());
+                    return Ok(data.len());
                 }
                 let first = std::mem::take(first);
                 *self = match first[..2] {
                     [0x1f, 0x8b] => Unpacking::Gzip(Box::new(MultiGzDecoder::new(Vec::new()))),
                     _ => Unpacking::Plain,
                 };
-                self.push(&first, each)
+                self.push(&first, each).map(|taken| taken - before)
             }
-            Unpacking::Plain => each(data),
-            Unpacking::Gzip(gzip) => data.chunks(PIECE).try_for_each(|piece| {
-                gzip.write_all(piece).map_err(|_| "its compression is broken")?;
-                each(&std::mem::take(gzip.get_mut()))
-            }),
+            Unpacking::Plain => each(data).map(|()| data.len()),
+            Unpacking::Gzip(gzip) => {
+                let (mut taken, mut made) = (0, 0);
+                for piece in data.chunks(PIECE) {
+                    gzip.write_all(piece).map_err(|_| "its compression is broken")?;
+                    let plain = std::mem::take(gzip.get_mut());
+                    each(&plain)?;
+                    (taken, made) = (taken + piece.len(), made + plain.len());
+                    if made >= TURN {
+                        break;
+                    }
+                }
+                Ok(taken)
+            }
         }
     }
 

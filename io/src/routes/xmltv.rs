@@ -2,13 +2,13 @@
 //! providers say of them.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 use std::fmt::Write;
 
 use super::{login, long_text};
 use crate::http::Request;
 use crate::providers::Kind;
 use crate::providers::library::{Cursor, Library, Step};
+use crate::providers::store::GuideIds;
 use crate::server::{Call, Produce};
 
 /// Answers a request for the guide: for everybody where nobody has to log in.
@@ -23,7 +23,7 @@ pub(super) fn guide(call: &mut Call<'_>, request: &Request) {
             library,
             channels: true,
             place: Cursor::default(),
-            told: HashSet::new(),
+            told: GuideIds::default(),
         })
     });
 }
@@ -38,7 +38,7 @@ struct Document {
     channels: bool,
     place: Cursor,
     /// The ids of what was told already: several streams may have one.
-    told: HashSet<String>,
+    told: GuideIds,
 }
 
 impl Produce for Document {
@@ -58,7 +58,7 @@ impl Document {
         let Some(library) = &self.library else { return false };
         while text.len() < about {
             match library.next(&mut self.place, &[Kind::Live]) {
-                Step::Item(item) if item.entry.guide.is_empty() || !self.told.insert(item.entry.guide.to_owned()) => {}
+                Step::Item(item) if item.entry.guide.is_empty() || !self.told.insert(item.entry.guide) => {}
                 Step::Item(item) if self.channels => {
                     channel(text, item.entry.guide, item.entry.name, &library.logo(&item));
                 }
@@ -72,7 +72,7 @@ impl Document {
                 Step::Pause => break,
                 Step::End if self.channels => {
                     self.channels = false;
-                    (self.place, self.told) = (Cursor::default(), HashSet::new());
+                    (self.place, self.told) = (Cursor::default(), GuideIds::default());
                 }
                 Step::End => return false,
             }

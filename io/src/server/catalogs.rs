@@ -48,6 +48,10 @@ struct Task {
     /// Under way.
     job: Option<Box<Job>>,
     connection: Option<Connection>,
+    /// What came and was not read yet: it is compressed, and became too much to be read at once.
+    rest: Vec<u8>,
+    /// Whether the file that is read is at its end.
+    ended: bool,
     armed: Time,
     failures: u32,
     /// When the catalogue that there is was read.
@@ -92,6 +96,8 @@ impl Catalogs {
                 Task {
                     job: None,
                     connection: None,
+                    rest: Vec::new(),
+                    ended: false,
                     armed,
                     failures: 0,
                     read: None,
@@ -107,6 +113,11 @@ impl Catalogs {
 
     pub fn deadline(&self) -> Option<Time> {
         [self.timers.deadline(), self.inquiry_timers.deadline()].into_iter().flatten().min()
+    }
+
+    /// Whether more of what is read of a provider can be taken in.
+    pub fn wants_read(&self, provider: ProviderId) -> bool {
+        self.all.get(provider.0 as usize).is_some_and(|task| task.rest.is_empty())
     }
 
     pub fn output(&self, provider: ProviderId) -> Option<&[u8]> {
@@ -150,7 +161,9 @@ impl Server {
         while let Some(provider) = self.catalogs.timers.expired(now) {
             let Some(task) = self.catalogs.task(provider) else { continue };
             task.armed = Time::NEVER;
-            if task.job.is_some() {
+            if !task.rest.is_empty() {
+                self.catalog_go_on(now, provider);
+            } else if task.job.is_some() {
                 self.catalog_failed(
                     now,
                     provider,
@@ -214,7 +227,7 @@ impl Server {
     fn catalog_opened(&mut self, now: Time, provider: ProviderId, connection: Connection) {
         if let Some(task) = self.catalogs.task(provider) {
             task.connection = Some(connection);
-            task.until = now + WHOLE;
+            (task.rest, task.ended, task.until) = (Vec::new(), false, now + WHOLE);
         }
         self.catalogs.arm(provider, now + SILENCE);
     }
@@ -230,7 +243,6 @@ impl Server {
 
     pub(super) fn catalog_received(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
         let Some(task) = self.catalogs.task(provider) else { return };
-        let until = task.until;
         match &mut task.connection {
             Some(Connection::Http { exchange, .. }) => {
                 exchange.receive(data);
@@ -239,8 +251,35 @@ impl Server {
             Some(Connection::File { .. }) => self.catalog_read(now, provider, data),
             None => return,
         }
-        if self.catalogs.task(provider).is_some_and(|task| task.connection.is_some()) {
-            self.catalogs.arm(provider, (now + SILENCE).min(until));
+        self.catalog_rearm(now, provider);
+    }
+
+    /// Goes on with what came before, as far as others do not have to wait for it.
+    fn catalog_go_on(&mut self, now: Time, provider: ProviderId) {
+        let Some(task) = self.catalogs.task(provider) else { return };
+        let rest = std::mem::take(&mut task.rest);
+        self.catalog_unpack(now, provider, &rest);
+        let Some(task) = self.catalogs.task(provider) else { return };
+        match &task.connection {
+            Some(Connection::Http { .. }) => self.catalog_exchange(now, provider),
+            Some(Connection::File { .. }) if task.ended => self.catalog_file_ended(now, provider),
+            Some(Connection::File { .. }) | None => {}
+        }
+        self.catalog_rearm(now, provider);
+    }
+
+    fn catalog_rearm(&mut self, now: Time, provider: ProviderId) {
+        let Some(task) = self.catalogs.task(provider).filter(|task| task.connection.is_some()) else { return };
+        // Not at once: a deadline that is over already is served again in the same turn.
+        let at = if task.rest.is_empty() { (now + SILENCE).min(task.until) } else { now + Duration::from_micros(1) };
+        self.catalogs.arm(provider, at);
+    }
+
+    fn catalog_file_ended(&mut self, now: Time, provider: ProviderId) {
+        let Some(task) = self.catalogs.task(provider) else { return };
+        task.ended = true;
+        if task.rest.is_empty() {
+            self.catalog_whole(now, provider);
         }
     }
 
@@ -250,14 +289,14 @@ impl Server {
                 exchange.eof();
                 self.catalog_exchange(now, provider);
             }
-            Some(Connection::File { .. }) => self.catalog_whole(now, provider),
+            Some(Connection::File { .. }) => self.catalog_file_ended(now, provider),
             None => {}
         }
     }
 
     fn catalog_exchange(&mut self, now: Time, provider: ProviderId) {
         loop {
-            let task = self.catalogs.task(provider);
+            let task = self.catalogs.task(provider).filter(|task| task.rest.is_empty());
             let Some(Connection::Http { exchange, .. }) = task.and_then(|task| task.connection.as_mut()) else {
                 return;
             };
@@ -302,20 +341,30 @@ impl Server {
 
     /// The next bytes of what is read.
     fn catalog_read(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
+        let (Some(task), Some(own)) = (self.catalogs.all.get_mut(provider.0 as usize), self.providers.get(provider))
+        else {
+            return;
+        };
+        let Some(Connection::Http { read, .. } | Connection::File { read, .. }) = &mut task.connection else { return };
+        *read += data.len() as u64;
+        if *read > own.settings.bytes {
+            let why = String::from("it is larger than `bytes` of the provider allows");
+            return self.catalog_failed(now, provider, why);
+        }
+        // A file is read on though nobody wants more of it yet.
+        if task.rest.is_empty() { self.catalog_unpack(now, provider, data) } else { task.rest.extend_from_slice(data) }
+    }
+
+    /// Reads what came, as far as others do not have to wait for it; the rest is kept.
+    fn catalog_unpack(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
         let Server { catalogs, providers, catalog, .. } = self;
         let (Some(task), Some(own)) = (catalogs.all.get_mut(provider.0 as usize), providers.get(provider)) else {
             return;
         };
-        let (Some(job), Some(connection)) = (&mut task.job, &mut task.connection) else { return };
-        let (Connection::Http { read, .. } | Connection::File { read, .. }) = connection;
-        *read += data.len() as u64;
-        let pushed = if *read > own.settings.bytes {
-            Err(String::from("it is larger than `bytes` of the provider allows"))
-        } else {
-            job.push(data, &own.settings, &|kind, key| taken(providers, catalog, provider, kind, key))
-        };
-        if let Err(why) = pushed {
-            self.catalog_failed(now, provider, why);
+        let Some(job) = &mut task.job else { return };
+        match job.push(data, &own.settings, &|kind, key| taken(providers, catalog, provider, kind, key)) {
+            Ok(read) => task.rest.extend_from_slice(&data[read..]),
+            Err(why) => self.catalog_failed(now, provider, why),
         }
     }
 
@@ -357,6 +406,7 @@ impl Server {
     pub(super) fn catalog_failed(&mut self, now: Time, provider: ProviderId, why: String) {
         let Some(task) = self.catalogs.task(provider) else { return };
         let (job, connection) = (task.job.take(), task.connection.take());
+        task.rest = Vec::new();
         task.failures = task.failures.saturating_add(1);
         let pause = RETRY.saturating_mul(1 << task.failures.min(10) >> 1);
         let refresh = self.providers.get(provider).map_or(WHOLE, |own| own.settings.refresh);

@@ -147,7 +147,8 @@ impl Server {
     /// Whether more bytes of this origin can be taken in.
     pub fn link_wants_read(&self, id: LinkId) -> bool {
         match self.links.get(id) {
-            Some(Owner::Source(_) | Owner::Catalog(_) | Owner::Inquiry(_)) => true,
+            Some(Owner::Source(_) | Owner::Inquiry(_)) => true,
+            Some(Owner::Catalog(provider)) => self.catalogs.wants_read(*provider),
             Some(Owner::Relay(request)) => self.relays.wants_read(*request),
             None => false,
         }

@@ -28,6 +28,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::id::{Id, Table};
@@ -43,6 +44,7 @@ use crate::media::{MediaCommand, MediaEvent};
 use crate::providers::{Belonging, Providers};
 use crate::routes;
 use crate::signer::Signer;
+use crate::ts;
 use crate::users::Users;
 pub(crate) use call::Call;
 pub(crate) use catalogs::Inquired;
@@ -139,6 +141,8 @@ pub struct Server {
     shelves: shelves::Shelves,
     failures: rate::Rate,
     failed_logins: u64,
+    /// What is shown behind a stream whose account went to somebody stronger.
+    parting: Option<Bytes>,
     inbox: VecDeque<Input>,
     actions: VecDeque<Action>,
     date: (u64, Date),
@@ -195,6 +199,7 @@ impl Server {
             shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
             failures: rate::Rate::per_minute(settings.limits.login_failures),
             failed_logins: 0,
+            parting: settings.slates.provider_limit.as_ref().and_then(|clip| ts::behind(&clip.data())).map(Bytes::from),
             settings,
             edge,
             entropy,

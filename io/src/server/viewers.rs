@@ -61,14 +61,20 @@ impl Server {
     /// Shows why its stream ends to a player that would see nothing but its end (spec: protocols §4.4, rule 9). Whether there is
     /// something to show.
     fn show_slate(&mut self, now: Time, id: ConnId) -> bool {
-        let Some(clip) = self.settings.slates.provider_limit.as_ref().map(|clip| clip.data()) else { return false };
-        let Some(connection) = self.connections.get_mut(id) else { return false };
+        let Some(connection) = self.connections.get(id) else { return false };
         let Work::Watching(_) = connection.work else { return false };
-        if connection.edge.is_some() || connection.wanted != Wanted::MpegTs {
+        connection.edge.is_none() && self.part_with(now, id, connection.watched)
+    }
+
+    /// Shows the operator's clip behind the first `sent` bytes of a stream that ends with its connection. Whether there is one, and
+    /// it is a stream of MPEG-TS.
+    pub(super) fn part_with(&mut self, now: Time, id: ConnId, sent: u64) -> bool {
+        let (Some(clip), Some(connection)) = (self.parting.clone(), self.connections.get_mut(id)) else { return false };
+        if connection.wanted != Wanted::MpegTs {
             return false;
         }
-        let begun = connection.watched % PACKET as u64;
-        let torn = if begun == 0 { 0 } else { PACKET - begun as usize };
+        let begun = (sent % PACKET as u64) as usize;
+        let torn = if begun == 0 { 0 } else { PACKET - begun };
         connection.work = Work::Producing(Box::new(Slate { torn, clip }));
         connection.progress = now;
         self.actions.push_back(Action::Write(id));

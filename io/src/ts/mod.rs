@@ -5,6 +5,7 @@
 //! | [`muxer`] | what goes out for this unit, and at what time of the stream? |
 //! | [`scanner`] | what of these bytes is media, and where can a player start? |
 //! | [`splicer`] | how do sources that follow one another become one stream? |
+//! | [`slate`] | how is a clip shown behind a stream that was cut off? |
 //! | [`demuxer`] | which access units are in a stream of ours? |
 //! | [`packet`] | how do bytes become packets? |
 //! | [`blocks`] | where is a chunk kept? |
@@ -27,6 +28,7 @@ mod program;
 mod psi;
 mod scanner;
 mod section;
+mod slate;
 mod splicer;
 mod sync;
 
@@ -40,4 +42,5 @@ pub use packet::{PACKET, clock};
 pub use program::{Elementary, Kind, Program};
 pub use psi::Tracks;
 pub use scanner::{Choice, Scanned, Scanner, Segment};
+pub use slate::behind;
 pub use splicer::{Splicer, Times};

@@ -126,6 +126,12 @@ impl Splicer {
         }
     }
 
+    /// One whose stream stands behind one of ours: with another map, and with a clock of its own.
+    pub(super) fn behind() -> Self {
+        // Versions count from 0, and with each other program that a source has.
+        Splicer { version: 31, started: true, ..Splicer::new() }
+    }
+
     /// Another source, or another round of the same one, takes over with its next segment that begins with a random access point.
     /// What comes before that does not go out.
     pub fn begin(&mut self, times: Times) {

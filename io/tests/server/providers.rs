@@ -5,7 +5,7 @@ use std::time::Duration;
 use holdfast_core::config::{Account, Config, Provider, User};
 use holdfast_core::input::{Note, ProviderId, UserId};
 use holdfast_io::providers::{Belonging, Credentials, Dialect, Guide, Location, Output, ProviderSettings};
-use holdfast_io::server::{ConnId, ConnectError, LinkId, Settings, WrongLogin};
+use holdfast_io::server::{Action, ConnId, ConnectError, LinkId, Settings, WrongLogin};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
 }
 
 /// Anna sees everything, Ben the news.
-fn desk(providers: Vec<ProviderSettings>) -> Desk {
+pub fn desk(providers: Vec<ProviderSettings>) -> Desk {
     let users = ["anna", "ben"].map(|name| User { name: name.into(), ..User::default() });
     desk_of(providers, users.into(), Settings::default())
 }
@@ -301,13 +301,56 @@ fn what_is_left_out_of_a_list_is_said() {
     assert_eq!(strict.read_notes(), [why]);
 }
 
+fn zipped(text: &str) -> Vec<u8> {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
+    gzip.finish().unwrap()
+}
+
+/// A few bytes become many: they are taken apart between everything else, and whoever sends more of them waits.
+#[test]
+fn what_is_gzipped_is_taken_apart_bit_by_bit() {
+    let entry = |n: u32| format!("#EXTINF:-1 group-title=\"Films\",Film {n}\nhttp://l.example/movie/a/b/{n}.mp4\n");
+    let list: String = (0..20_000).map(entry).collect();
+    let packed = zipped(&list);
+    let own = |url: &str| ProviderSettings { guide: Guide::None, ..provider(url, &[("a", "b")]) };
+    let mut desk = self::desk(vec![own("http://p.example/x.m3u.gz")]);
+    let (link, _) = desk.links[0].clone();
+    desk.link_opens(link);
+    desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", packed.len()));
+    desk.link_says(link, &packed);
+    let mut turns = 0;
+    while !desk.links.is_empty() && turns < 100 {
+        assert!(desk.read_notes().is_empty() && !desk.server.link_wants_read(link), "it is not read to its end");
+        turns += 1;
+        desk.run(desk.now + 1);
+    }
+    assert!((2..20).contains(&turns), "{turns} turns for {} bytes, unpacked {}", packed.len(), list.len());
+    assert_eq!(desk.read_notes(), ["0 20000 0 0"]);
+
+    // What ends early, or is not to be waited for, leaves nothing to go on with.
+    let mut desk = self::desk(vec![own("http://p.example/x.m3u.gz")]);
+    let (link, _) = desk.links[0].clone();
+    desk.link_opens(link);
+    desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", packed.len() + 1));
+    desk.link_says(link, &packed);
+    desk.server.link_closed(desk.time(), link);
+    desk.turn();
+    assert_eq!(desk.read_notes().len(), 1);
+    desk.run(desk.now + 9_000);
+    assert!(desk.read_notes().is_empty(), "it is asked for again after ten seconds");
+
+    let path = std::env::temp_dir().join(format!("holdfast-packed-{}.m3u.gz", std::process::id()));
+    std::fs::write(&path, zipped(&format!("#EXTM3U\n{}{}", "#\n".repeat(3 << 20), entry(1)))).unwrap();
+    let mut desk = self::desk(vec![own(&format!("file://{}", path.display()))]);
+    std::fs::remove_file(&path).unwrap();
+    assert!(desk.read_notes().is_empty(), "the file is at its end, and not read");
+    desk.run(desk.now + 50);
+    assert_eq!(desk.read_notes(), ["0 1 0 0"]);
+}
+
 #[test]
 fn a_list_and_a_panel_may_be_gzipped() {
-    let zipped = |text: &str| {
-        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        std::io::Write::write_all(&mut gzip, text.as_bytes()).unwrap();
-        gzip.finish().unwrap()
-    };
     let settings = || provider("http://p.example/x.m3u.gz", &[("a", "b")]);
     let mut list = desk(vec![settings()]);
     list.serves(zipped(LIST));
@@ -775,4 +818,49 @@ fn a_long_list_is_made_while_it_is_taken() {
     let all: Value = serde_json::from_str(&content(&answer)).unwrap();
     assert_eq!(all.as_array().unwrap().len(), 20_000);
     assert!(desk.closed.contains(&id));
+}
+
+/// Whoever asks for little of much keeps nobody waiting while that is looked for.
+#[test]
+fn what_is_looked_through_in_vain_is_so_bit_by_bit() {
+    let entry = |n: u32, group: &str| {
+        format!("#EXTINF:-1 tvg-id=\"c{n}\" group-title=\"{group}\",Channel {n}\nhttp://l.example/{n}.ts\n")
+    };
+    let list = (0..35_000).map(|n| entry(n, "Many")).chain([entry(35_000, "Few")]).collect::<String>();
+    let guide = Guide::At(Location::parse("http://p.example/guide.xml").unwrap());
+    let mut desk =
+        desk(vec![ProviderSettings { bytes: 64 << 20, guide, ..provider("http://p.example/x.m3u", &[("a", "b")]) }]);
+    desk.serves(format!("#EXTM3U\n{list}"));
+    desk.serves(XML.replace("one.example", "c35000"));
+    let categories = desk.api("anna", "get_live_categories");
+    let few = categories.as_array().unwrap().iter().find(|own| own["category_name"] == "Few").unwrap();
+    let few = few["category_id"].as_str().unwrap();
+    for (path, what) in [
+        (
+            format!("/player_api.php?username=anna&password=x&action=get_live_streams&category_id={few}"),
+            "Channel 35000",
+        ),
+        (String::from("/xmltv.php?username=anna&password=x"), "Now &amp; here"),
+    ] {
+        desk.writable = false;
+        let id = desk.connect();
+        desk.server.received(desk.time(), id, format!("GET {path} HTTP/1.1\r\nHost: h\r\n\r\n").as_bytes());
+        let (mut written, mut idle) = (Vec::new(), 0);
+        while !desk.closed.contains(&id) {
+            let before = written.len();
+            let done = desk.server.transmit(desk.time(), id, &mut |pieces| {
+                pieces.iter().for_each(|piece| written.extend_from_slice(piece));
+                Ok(pieces.iter().map(|piece| piece.len()).sum())
+            });
+            assert!(done.is_ok());
+            idle += u32::from(written.len() == before);
+            while let Some(action) = desk.server.poll() {
+                if let Action::Close(id) = action {
+                    desk.closed.push(id);
+                }
+            }
+        }
+        assert!(content(&String::from_utf8_lossy(&written)).contains(what), "{path}");
+        assert!(idle >= 3, "{path}: {idle} turns without anything");
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use holdfast_core::config::User;
 use holdfast_io::providers::{Guide, ProviderSettings};
 use holdfast_io::server::{Clip, ConnId, ConnectError, Settings, Slates};
+use holdfast_io::ts::behind;
 
 use crate::channels::{Encoder, OK, media};
 use crate::desk::{Desk, content};
@@ -18,7 +19,9 @@ fn desk(streams: usize, settings: Settings) -> Desk {
     let mut desk = desk_of(vec![own], users.into(), settings);
     let mut list = String::from("#EXTM3U\n");
     for n in 0..streams {
-        list += &format!("#EXTINF:-1 group-title=\"News\",S{n}\nhttp://l.example/live/a/b/{n}.ts\n");
+        list += &format!(
+            "#EXTINF:-1 group-title=\"News\" catchup=\"xc\" catchup-days=\"3\",S{n}\nhttp://l.example/live/a/b/{n}.ts\n"
+        );
     }
     desk.serves(list);
     desk
@@ -129,11 +132,42 @@ fn whoever_gives_way_sees_why_before_the_end() {
         let seen = desk.written.remove(&anna).unwrap();
         let begin = seen.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
         let stream = &seen[begin..];
-        assert_eq!(stream.ends_with(&media(50)), slate);
+        let shown = behind(&media(50)).unwrap();
+        assert_eq!(stream.ends_with(&shown), slate);
         if slate {
-            assert_eq!(stream.len(), 188 * 4 + media(50).len());
+            assert_eq!(stream.len(), 188 * 4 + shown.len());
             assert!(stream.as_chunks::<188>().0.iter().all(|packet| packet[0] == 0x47));
         }
+        assert_eq!(desk.links.len(), 1, "the account is Ben's");
+        leaves(&mut desk, ben);
+    }
+}
+
+/// A recording whose account goes to somebody stronger: what has no length ends with the clip, what has one ends short of it.
+#[test]
+fn a_recording_that_gives_way_ends_with_the_clip() {
+    for length in ["", "Content-Length: 1000000\r\n"] {
+        let clip = Arc::new(Clip::new(media(50).into()).unwrap());
+        let slates = Slates { provider_limit: Some(clip), ..Slates::default() };
+        let mut desk = desk(2, Settings { slates, ..Settings::default() });
+        let id = desk.id_of("S0");
+        let anna = desk.connect();
+        desk.send(anna, format!("GET /timeshift/anna/x/60/2026-11-30:20-15/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
+        let (link, _) = desk.link();
+        desk.link_opens(link);
+        desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n{length}\r\n"));
+        desk.link_says(link, [&media(3)[..], &[0x47; 50]].concat());
+        desk.run(desk.now + 200);
+        let ben = plays(&mut desk, "ben", "S1");
+        desk.run(desk.now + 1600);
+        assert!(desk.closed.contains(&anna), "the end follows");
+        let seen = desk.written.remove(&anna).unwrap();
+        let begin = seen.windows(4).position(|window| window == b"\r\n\r\n").unwrap() + 4;
+        let stream = &seen[begin..];
+        let (shown, torn) = (behind(&media(50)).unwrap(), media(3).len() + 50);
+        assert_eq!(stream.ends_with(&shown), length.is_empty());
+        let all = if length.is_empty() { media(3).len() + 188 + shown.len() } else { torn };
+        assert_eq!(stream.len(), all);
         assert_eq!(desk.links.len(), 1, "the account is Ben's");
         leaves(&mut desk, ben);
     }

@@ -1,12 +1,11 @@
 //! One reading of a provider: its catalogue, in one answer or several, then its guide.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use url::Url;
 
 use crate::providers::guide::{self, Programmes};
-use crate::providers::store::{Catalogue, Context};
+use crate::providers::store::{Catalogue, Context, GuideIds};
 use crate::providers::unpacking::Unpacking;
 use crate::providers::xtream::{self, Step};
 use crate::providers::{Credentials, Dialect, Guide, Kind, Location, Provider, ProviderSettings, Secrets, m3u};
@@ -69,7 +68,7 @@ impl Job {
         if self.is_guide() { "guide" } else { "catalogue" }
     }
 
-    /// The next bytes.
+    /// The next bytes; how many of them were taken. The others are to come once more, after others had their turn.
     ///
     /// # Errors
     /// What is wrong with them.
@@ -78,10 +77,10 @@ impl Job {
         data: &[u8],
         settings: &ProviderSettings,
         taken: &dyn Fn(Kind, u64) -> bool,
-    ) -> Result<(), String> {
+    ) -> Result<usize, String> {
         match &mut self.stage {
             Stage::Guide(Some(reader)) => return reader.push(data).map_err(str::to_owned),
-            Stage::Guide(None) => return Ok(()),
+            Stage::Guide(None) => return Ok(data.len()),
             Stage::List(_) | Stage::Panel(..) => {}
         }
         let mut unpacking = std::mem::take(&mut self.unpacking);
@@ -158,18 +157,13 @@ impl Job {
             };
             return (Got::Nothing, Next::Failed(why));
         }
-        let catalogue = Arc::new(std::mem::take(&mut self.catalogue));
-        let next = self.guide(settings, &catalogue, now);
-        (Got::Catalogue(catalogue), next)
+        let mut catalogue = std::mem::take(&mut self.catalogue);
+        let wanted = std::mem::take(&mut catalogue.guides);
+        let next = self.guide(settings, &catalogue, wanted, now);
+        (Got::Catalogue(Arc::new(catalogue)), next)
     }
 
-    fn guide(&mut self, settings: &ProviderSettings, catalogue: &Catalogue, now: u64) -> Next {
-        let wanted: HashSet<Box<str>> = (0..catalogue.len())
-            .filter(|place| catalogue.kind(*place) == Kind::Live)
-            .map(|place| catalogue.get(place).guide)
-            .filter(|guide| !guide.is_empty())
-            .map(Box::from)
-            .collect();
+    fn guide(&mut self, settings: &ProviderSettings, catalogue: &Catalogue, wanted: GuideIds, now: u64) -> Next {
         if wanted.is_empty() {
             return Next::Done;
         }

@@ -262,6 +262,11 @@ impl Relay {
         matches!(self.stage, Stage::Streaming(_))
     }
 
+    /// Whether its answer ends where its connection does.
+    fn is_endless(&self) -> bool {
+        matches!(&self.stage, Stage::Streaming(stream) if stream.left.is_none())
+    }
+
     /// When something is to be seen to.
     fn deadline(&self) -> Time {
         match &self.stage {
@@ -446,6 +451,13 @@ impl Server {
                 let Some(relay) = self.end_relay(now, request) else { return };
                 if relay.is_answered() {
                     self.detach(relay.conn);
+                    // What has a length is not the length that it was to be, and that tells the client.
+                    if reason == ViewerEnd::Preempted
+                        && relay.is_endless()
+                        && self.part_with(now, relay.conn, relay.bytes)
+                    {
+                        return;
+                    }
                     return self.close(now, relay.conn);
                 }
                 let reason = routes::title::ended(reason);

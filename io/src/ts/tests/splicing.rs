@@ -473,3 +473,27 @@ proptest! {
         }
     }
 }
+
+/// A clip behind a stream that was cut off wherever it was: in the same place, with another map, and nothing goes on.
+#[test]
+fn a_clip_stands_behind_a_stream_that_was_cut_off() {
+    let stream = Packets::of_chunks(&pass(&mut Splicer::new(), played(source(), 1000, 13)));
+    let mut clip = other();
+    clip.play(0, 25);
+    let behind = Packets::of(&crate::ts::behind(&clip.out).unwrap());
+    for pid in [0, psi::PMT, VIDEO, AUDIO] {
+        let (first, next) = (behind.on(pid)[0].head, behind.on(pid)[1].head);
+        assert!(first.discontinuity && first.payload == PACKET, "{pid}");
+        assert_eq!(next.continuity, (first.continuity + 1) % 16, "{pid}");
+    }
+    assert_eq!(behind.gaps(), []);
+    let clocks = behind.0.iter().filter(|packet| packet.head.pcr.is_some());
+    let marked: Vec<bool> = clocks.map(|packet| packet.head.discontinuity).collect();
+    assert!(marked[0] && marked[1..].iter().all(|marked| !marked), "{marked:?}");
+    let full = Packets(behind.0.iter().filter(|packet| !packet.payload.is_empty()).cloned().collect());
+    let (before, after) = (maps(&stream)[0].clone(), maps(&full)[0].clone());
+    assert_eq!(before.1, after.1, "the same PIDs");
+    assert_ne!(before.0, after.0, "players read a map that has another version");
+    assert_eq!(heads(&behind, VIDEO).len(), 25);
+    assert_eq!(crate::ts::behind(&[0x47; 188 * 10]), None);
+}
