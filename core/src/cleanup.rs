@@ -77,9 +77,14 @@ impl<K: Ord + Copy> Permits<K> {
         }
     }
 
+    /// Whether somebody waits for whom one is free.
+    pub fn can_grant(&self) -> bool {
+        !self.order.is_empty() && self.held < self.capacity
+    }
+
     /// Who has waited longest, with its permit, if one is free.
     pub fn grant(&mut self) -> Option<(K, Permit)> {
-        if self.held >= self.capacity {
+        if !self.can_grant() {
             return None;
         }
         let (_, (key, _)) = self.order.pop_first()?;

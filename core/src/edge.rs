@@ -20,7 +20,7 @@ use crate::names::Names;
 use crate::playback::{Heard, Playbacks};
 use crate::publish::{self, Context, Denied, Head, Publish};
 use crate::pull::Pull;
-use crate::time::Time;
+use crate::time::{Time, earliest};
 
 /// Everything that Holdfast decides, in one place.
 #[derive(Debug)]
@@ -58,16 +58,19 @@ impl Edge {
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         self.now = self.now.max(now);
         let now = self.now;
+        let due = self.is_due(now);
         let mut told = self.out.len();
         let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
-        self.publish.tick(cx);
-        self.pull.tick(cx);
-        cx.feeds.tick(now, cx.out);
-        cx.accounts.tick(now, cx.out);
-        // Places that became free are there for whoever waits till now, and for whoever asks now.
-        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
-        self.playback.tick(cx);
-        follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+        if due {
+            self.publish.tick(cx);
+            self.pull.tick(cx);
+            cx.feeds.tick(now, cx.out);
+            cx.accounts.tick(now, cx.out);
+            // Places that became free are there for whoever waits till now, and for whoever asks now.
+            follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+            self.playback.tick(cx);
+            follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
+        }
         while let Some(feed) = cx.feeds.next_uncut() {
             match self.pull.channel_of(feed).and_then(|channel| self.pull.state(channel)?.kept) {
                 Some((source, _)) => cx.out.push_back(Output::SourceKeyFrame { source }),
@@ -168,9 +171,13 @@ impl Edge {
 
     /// When to call again with [`Input::Tick`] if nothing else happens.
     pub fn deadline(&self) -> Option<Time> {
-        let (own, below) = (self.playback.deadline(), [self.accounts.deadline(), self.feeds.deadline()]);
-        let rooms = [self.publish.deadline(), self.pull.deadline(), own].into_iter().chain(below);
-        rooms.flatten().min()
+        let rooms = [self.publish.deadline(), self.pull.deadline(), self.playback.deadline(), self.accounts.deadline()];
+        rooms.into_iter().fold(self.feeds.deadline(), earliest)
+    }
+
+    /// Whether something is to be done that was due by `now`. What follows from a call is done in it, and waits for no other.
+    fn is_due(&self, now: Time) -> bool {
+        self.deadline().is_some_and(|due| due <= now) || self.accounts.is_due(now)
     }
 
     /// Appends everything that it keeps to `bytes`, but for its configuration.
@@ -257,6 +264,10 @@ impl Edge {
 
 /// Lets playbacks follow from what the other rooms said, and the other rooms from whom playbacks let in, until all is said.
 fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: &mut Context<'_>, told: &mut usize) {
+    // As it is after nearly every call.
+    if *told == cx.out.len() && cx.accounts.has_told_all() && playback.has_done_all() {
+        return;
+    }
     loop {
         if let Some((feed, strength)) = playback.next_strength() {
             // Before whoever was let in asks for it: how strong that is decides whose account it may take.

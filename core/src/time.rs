@@ -83,6 +83,14 @@ impl fmt::Debug for Time {
     }
 }
 
+/// The earlier of two deadlines, of which there may be one or none.
+pub(crate) fn earliest(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Deadlines by key, earliest first; keys of one deadline come out in key order, so that runs repeat.
 ///
 /// An owner that keeps the deadline it set (and so can name it again) needs no search: [`Timers::set`] takes the old one.

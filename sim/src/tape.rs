@@ -4,13 +4,17 @@
 //! for them, which is where whoever wants to know waits.
 
 use std::cell::RefCell;
+use std::mem;
 use std::ops::{Deref, DerefMut};
 
 use holdfast_core::input::{Env, Input, Output};
-use holdfast_core::journal::{Call, Head, Log, Recorded};
+use holdfast_core::journal::{Call, Fresh, Head, Log, Mark, Recorded};
 use holdfast_core::time::Time;
 
 use crate::world::chance::{Fault, Tally};
+
+/// In so many bytes of a run's journal there is a snapshot: in so few that nearly every run has some.
+const MARKED: usize = 4 << 10;
 
 thread_local! {
     /// What ran on this thread, while somebody wants it.
@@ -76,7 +80,7 @@ pub(crate) struct Taped {
 
 impl Taped {
     pub fn on(head: impl Into<Head>) -> Self {
-        Taped { edge: Recorded::on(head), on: is_on(), seen: Tally::default(), tape: Tape::default() }
+        Taped { edge: Recorded::marked(head, MARKED), on: is_on(), seen: Tally::default(), tape: Tape::default() }
     }
 
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
@@ -87,6 +91,19 @@ impl Taped {
 
     pub fn poll(&mut self) -> Option<Output> {
         self.edge.poll()
+    }
+
+    /// The end of the journal on its own, from a snapshot on where there is one; `None` where none is kept.
+    pub fn end(&self) -> Option<Vec<u8>> {
+        let (mut before, mut last) = (Vec::new(), Vec::new());
+        self.edge.since(Mark::default(), |fresh| match fresh {
+            Fresh::Segment { head, .. } if last.is_empty() => last.push(head),
+            Fresh::Segment { head, .. } => before = mem::replace(&mut last, vec![head]),
+            Fresh::Frame(bytes) | Fresh::Open(bytes) => last.push(bytes),
+        });
+        // Of the segments that are left the last may have only just begun.
+        let last = if before.is_empty() { &last[..] } else { last.get(1..)? };
+        (!last.is_empty()).then(|| before.iter().chain(last).flatten().copied().collect())
     }
 
     /// Notes which faults bit since it was called last.
@@ -118,7 +135,7 @@ impl DerefMut for Taped {
 impl Drop for Taped {
     fn drop(&mut self) {
         if self.on {
-            let tape = std::mem::take(&mut self.tape);
+            let tape = mem::take(&mut self.tape);
             keep(|| Some(Tape { whole: self.edge.journal()?, ..tape }));
         }
     }

@@ -518,6 +518,11 @@ impl Accounts {
         self.refreshed(now, out, holder);
     }
 
+    /// Whether there is nothing to be told.
+    pub(crate) fn has_told_all(&self) -> bool {
+        self.told.is_empty()
+    }
+
     /// What was to be told.
     pub(crate) fn poll(&mut self) -> Option<Told> {
         self.told.pop_front()
@@ -536,6 +541,12 @@ impl Accounts {
 
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.timers.deadline()
+    }
+
+    /// Whether there is something for [`Accounts::tick`] to do.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        let deadline = self.deadline().is_some_and(|due| due <= now);
+        deadline || !self.freed.is_empty() || self.pools.next_end().is_some_and(|end| end <= now)
     }
 
     /// Runs every deadline that is due.

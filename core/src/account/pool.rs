@@ -161,6 +161,11 @@ impl Pools {
         all
     }
 
+    /// When the time of an account that serves is over.
+    pub fn next_end(&self) -> Option<Time> {
+        self.ends.first().map(|(end, _)| *end)
+    }
+
     /// An account whose time was over by `now`, and that served until now.
     pub fn ended(&mut self, now: Time) -> Option<AccountId> {
         let (_, place) = self.ends.first().copied().filter(|(until, _)| *until <= now)?;

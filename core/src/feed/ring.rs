@@ -19,8 +19,10 @@ use crate::time::Time;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(try_from = "Saved")]
 pub(super) struct Ring {
-    #[serde(serialize_with = "lengths")]
+    #[serde(skip)]
     chunks: VecDeque<Chunk>,
+    /// As they are written: an edge has hundreds of thousands, and stands still meanwhile.
+    lengths: Lengths,
     /// The offset of the oldest byte kept. Said here although the oldest chunk knows it: a push need not look at that.
     tail: u64,
     head: u64,
@@ -55,27 +57,41 @@ impl RandomAccess {
     }
 }
 
+/// The lengths of chunks, as [`media::packets`] of each, one after another.
+#[derive(Debug, Default)]
+struct Lengths(VecDeque<u8>);
+
+impl Lengths {
+    fn push(&mut self, length: usize) {
+        varint(&mut self.0, media::packets(length));
+    }
+
+    fn pop(&mut self) {
+        while self.0.pop_front().is_some_and(|byte| byte & 0x80 != 0) {}
+    }
+}
+
+impl Serialize for Lengths {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (one, other) = self.0.as_slices();
+        serializer.serialize_bytes(&[one, other].concat())
+    }
+}
+
 /// A ring without its media, as it is written: the same values in the same order.
 #[derive(Deserialize)]
 struct Saved {
-    /// As [`media::packets`] of each chunk, one after another: an edge has hundreds of thousands, and stands still meanwhile.
-    chunks: Vec<u8>,
+    lengths: Vec<u8>,
     tail: u64,
     head: u64,
     random_access: Option<RandomAccess>,
-}
-
-fn lengths<S: Serializer>(chunks: &VecDeque<Chunk>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut lengths = Vec::with_capacity(2 * chunks.len());
-    chunks.iter().for_each(|chunk| varint(&mut lengths, media::packets(chunk.data.len())));
-    serializer.serialize_bytes(&lengths)
 }
 
 impl TryFrom<Saved> for Ring {
     type Error = &'static str;
 
     fn try_from(saved: Saved) -> Result<Ring, &'static str> {
-        let Saved { chunks: lengths, tail, head, random_access } = saved;
+        let Saved { lengths, tail, head, random_access } = saved;
         let (mut zeros, mut at, mut rest) = (media::Zeros::default(), tail, &lengths[..]);
         let mut chunks = VecDeque::new();
         while !rest.is_empty() {
@@ -85,13 +101,18 @@ impl TryFrom<Saved> for Ring {
             chunks.push_back(Chunk { at, data });
             at = end;
         }
-        if at == head { Ok(Ring { chunks, tail, head, random_access }) } else { Err("chunks that do not follow") }
+        let lengths = Lengths(lengths.into());
+        if at == head {
+            Ok(Ring { chunks, lengths, tail, head, random_access })
+        } else {
+            Err("chunks that do not follow")
+        }
     }
 }
 
 impl Ring {
     pub(super) fn new() -> Self {
-        Ring { chunks: VecDeque::new(), tail: 0, head: 0, random_access: None }
+        Ring { chunks: VecDeque::new(), lengths: Lengths::default(), tail: 0, head: 0, random_access: None }
     }
 
     /// Appends a chunk, which is not empty; before it whole chunks leave at the tail, until no more than `capacity` bytes are kept
@@ -103,7 +124,9 @@ impl Ring {
             && let Some(oldest) = self.chunks.pop_front()
         {
             self.tail = oldest.end();
+            self.lengths.pop();
         }
+        self.lengths.push(data.len());
         self.chunks.push_back(Chunk { at, data });
         self.head = head;
         if random_access {
@@ -116,6 +139,7 @@ impl Ring {
     /// Lets go of all chunks. Offsets go on.
     pub(super) fn clear(&mut self) {
         self.chunks = VecDeque::new();
+        self.lengths = Lengths::default();
         self.tail = self.head;
         self.random_access = None;
     }

@@ -317,12 +317,12 @@ fn short(bytes: &mut Vec<u8>, kind: u8, after: u64, [one, two]: [Option<u64>; 2]
 }
 
 /// Appends a number in as many bytes as it takes, 7 bits in each, the least first.
-pub fn varint(bytes: &mut Vec<u8>, mut value: u64) {
+pub fn varint(bytes: &mut impl Extend<u8>, mut value: u64) {
     while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
+        bytes.extend(Some(value as u8 | 0x80));
         value >>= 7;
     }
-    bytes.push(value as u8);
+    bytes.extend(Some(value as u8));
 }
 
 fn long_id<Kind>(bytes: &mut Vec<u8>, tag: u8, id: Id<Kind>) {

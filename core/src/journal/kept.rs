@@ -41,8 +41,10 @@ struct Due {
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
-    /// Everything.
+    /// Everything, without a snapshot.
     Nothing,
+    /// Everything, with a snapshot each so many bytes, and each minute.
+    Marked(usize),
     /// The last so many bytes, or what eight snapshots take, where that is more: less would not hold two segments.
     Bytes(usize),
 }
@@ -97,9 +99,14 @@ impl Kept {
 
     /// Says when the next snapshot is due: it is asked with each call.
     fn look(&mut self) {
-        let (Limit::Bytes(size), Some(segment)) = (self.limit, self.segments.back()) else { return };
+        let Some(segment) = self.segments.back() else { return };
+        let each = match self.limit {
+            Limit::Nothing => return,
+            Limit::Marked(each) => each,
+            Limit::Bytes(size) => size / 4,
+        };
         let left = |bytes: usize| bytes.saturating_sub(segment.bytes);
-        let (least, most) = (left(4 * segment.snapshot).max(1), left(size / 4));
+        let (least, most) = (left(4 * segment.snapshot).max(1), left(each));
         self.due = Due { least, most, minute: segment.begun + MINUTE };
     }
 

@@ -57,6 +57,11 @@ impl Recorded {
         Self::new(head.into(), Limit::Nothing)
     }
 
+    /// The same with snapshots in it, one in about `each` bytes, or in four times what one takes, where that is more.
+    pub fn marked(head: impl Into<Head>, each: usize) -> Self {
+        Self::new(head.into(), Limit::Marked(each))
+    }
+
     /// An edge that keeps the last `size` bytes of its journal, or what eight snapshots of it take, where that is more.
     pub fn ring(head: impl Into<Head>, size: usize) -> Self {
         Self::new(head.into(), Limit::Bytes(size))
@@ -75,22 +80,18 @@ impl Recorded {
     }
 
     /// As [`Edge::handle`].
+    // Inline, or the input is moved once more than there is need to.
+    #[inline]
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         let Some(journal) = &mut self.journal else {
             return self.edge.handle(now, input, env);
         };
-        journal.make_room(now, &self.edge);
         // Before it is done: if that panics, it is the one call that whoever reads the journal wants to see.
-        journal.calls += 1;
-        journal.open.calls += 1;
-        journal.open.coder.call(&mut journal.open.bytes, now, &input);
-        journal.digest.word(journal.open.coder.now().as_micros());
+        journal.call(now, &input, &self.edge);
         let before = self.edge.pending().len();
         self.edge.handle(now, input, &mut Listening { env, open: &mut journal.open });
         if self.edge.pending().len() > before {
-            for output in self.edge.pending().range(before..) {
-                digest_output(&mut journal.digest, &mut journal.scratch, output);
-            }
+            journal.said(self.edge.pending().range(before..));
         }
     }
 
@@ -149,6 +150,20 @@ impl Journal {
         let mut bytes = self.open.bytes.clone();
         close(&mut bytes, self.digest);
         bytes.into()
+    }
+
+    /// Writes a call down before `edge` does it.
+    fn call(&mut self, now: Time, input: &Input, edge: &Edge) {
+        self.make_room(now, edge);
+        self.calls += 1;
+        self.open.calls += 1;
+        self.open.coder.call(&mut self.open.bytes, now, input);
+        self.digest.word(self.open.coder.now().as_micros());
+    }
+
+    /// Takes in what came of it.
+    fn said<'o>(&mut self, outputs: impl Iterator<Item = &'o Output>) {
+        outputs.for_each(|output| digest_output(&mut self.digest, &mut self.scratch, output));
     }
 
     /// Ends the frame where it is full, and the segment where a snapshot is due.

@@ -68,7 +68,7 @@ use crate::input::{
 };
 use crate::memory::Memory;
 use crate::publish::Context;
-use crate::time::{Time, Timers};
+use crate::time::{Time, Timers, earliest};
 
 /// How much of each kind is remembered at most.
 const MEMORY: usize = 4096;
@@ -339,7 +339,13 @@ impl Playbacks {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.deadline().into_iter().chain(self.permits.deadline()).min()
+        earliest(self.timers.deadline(), self.permits.deadline())
+    }
+
+    /// Whether nothing is left to be done for now: nothing that another room is to be told or asked, nobody who may go on.
+    pub(crate) fn has_done_all(&self) -> bool {
+        let told = self.strengthened.is_empty() && self.admitted.is_empty() && self.abandoned.is_empty();
+        told && self.ready.is_empty() && !self.permits.can_grant()
     }
 
     /// What was let in and is to be connected with what it wants to see.

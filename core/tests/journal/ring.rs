@@ -1,7 +1,6 @@
 //! A journal that is a ring holds the end of its run, and repeats that.
 
 use holdfast_core::journal::{Head, Log, MAGIC, Recorded, replay};
-use holdfast_core::time::Time;
 
 use super::{config, rounds};
 
@@ -92,12 +91,13 @@ fn a_head_says_of_which_run_it_is_and_holds_no_token() {
 }
 
 #[test]
-fn a_log_is_recorded_again_as_the_same_run() {
-    let mut edge = Recorded::on(config());
-    rounds(&mut edge, 50);
-    let log = Log::read(&edge.journal().unwrap()).unwrap();
-    let mut again = Recorded::ring(config(), 4_096);
-    log.record(&mut again);
-    assert_eq!((again.digest(), again.calls()), (edge.digest(), edge.calls()));
-    assert!(log.calls.iter().all(|call| call.now >= Time::ZERO));
+fn a_marked_journal_holds_everything_and_has_a_snapshot_in_so_many_bytes() {
+    let (mut all, mut marked) = (Recorded::on(config()), Recorded::marked(config(), 20_000));
+    rounds(&mut all, 1_000);
+    rounds(&mut marked, 1_000);
+    let (whole, bytes) = (all.journal().unwrap(), marked.journal().unwrap());
+    assert_eq!(Log::read(&bytes).unwrap(), Log::read(&whole).unwrap());
+    assert_eq!(replay(&bytes, |_| ()), Ok(all.digest().unwrap()));
+    let snapshots = frames(&bytes).iter().filter(|(kind, _)| *kind == SNAPSHOT).count();
+    assert!(snapshots >= bytes.len() / 25_000 && snapshots > 1, "{snapshots} in {}", bytes.len());
 }

@@ -134,13 +134,11 @@ impl Court<'_> {
 
     /// Finds out which waiting viewers of a feed have started, and where.
     fn watch_starts(&mut self, feed: FeedId) -> Verdict {
-        let Some(row) = self.truth.feeds.get(&feed) else { return Ok(()) };
+        let Some(row) = self.truth.feeds.get(&feed).filter(|row| !row.waiting.is_empty()) else { return Ok(()) };
         let mut old = 0;
         let mut waited = 0;
-        for viewer in &row.viewers {
-            let Some(viewer_row) = self.truth.viewers.get_mut(viewer).filter(|row| row.cursor.is_none()) else {
-                continue;
-            };
+        for viewer in &row.waiting {
+            let Some(viewer_row) = self.truth.viewers.get_mut(viewer) else { continue };
             let unsent: u64 = self.edge.feeds().unsent(*viewer).map(|slice| slice.len() as u64).sum();
             if unsent == 0 {
                 continue;
@@ -159,6 +157,10 @@ impl Court<'_> {
             viewer_row.cursor = Some(at);
             old += u64::from(age > self.truth.live.fresh);
             waited += u64::from(chunk.came > viewer_row.joined);
+        }
+        let (feeds, viewers) = (&mut self.truth.feeds, &self.truth.viewers);
+        if let Some(row) = feeds.get_mut(&feed) {
+            row.waiting.retain(|viewer| viewers.get(viewer).is_some_and(|row| row.cursor.is_none()));
         }
         (0..old).for_each(|_| self.witness.marks.add(Mark::ViewerStartedOld));
         (0..waited).for_each(|_| self.witness.marks.add(Mark::ViewerWaited));

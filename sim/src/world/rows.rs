@@ -6,9 +6,21 @@ use std::ops::Index;
 use holdfast_core::id::Id;
 
 pub struct Rows<Kind, Row> {
-    /// By place: its tenancies in order.
-    places: Vec<Vec<(Id<Kind>, Row)>>,
+    places: Vec<Place<Kind, Row>>,
     count: usize,
+}
+
+struct Place<Kind, Row> {
+    /// It is nearly always the latest tenancy that somebody asks for.
+    last: Option<(Id<Kind>, Row)>,
+    /// Those before it, in order.
+    earlier: Vec<(Id<Kind>, Row)>,
+}
+
+impl<Kind, Row> Default for Place<Kind, Row> {
+    fn default() -> Self {
+        Place { last: None, earlier: Vec::new() }
+    }
 }
 
 impl<Kind, Row> Default for Rows<Kind, Row> {
@@ -18,40 +30,51 @@ impl<Kind, Row> Default for Rows<Kind, Row> {
 }
 
 impl<Kind, Row> Rows<Kind, Row> {
-    fn find(&self, id: &Id<Kind>) -> Result<usize, usize> {
-        let Some(place) = self.places.get(id.index()) else { return Err(0) };
-        // It is nearly always the latest that somebody asks for.
-        match place.last() {
-            Some((last, _)) if last == id => Ok(place.len() - 1),
-            _ => place.binary_search_by_key(id, |(own, _)| *own),
+    pub fn get(&self, id: &Id<Kind>) -> Option<&Row> {
+        let place = self.places.get(id.index())?;
+        match &place.last {
+            Some((last, row)) if last == id => Some(row),
+            _ => {
+                let at = place.earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
+                Some(&place.earlier[at].1)
+            }
         }
     }
 
-    pub fn get(&self, id: &Id<Kind>) -> Option<&Row> {
-        let at = self.find(id).ok()?;
-        Some(&self.places[id.index()][at].1)
-    }
-
     pub fn get_mut(&mut self, id: &Id<Kind>) -> Option<&mut Row> {
-        let at = self.find(id).ok()?;
-        Some(&mut self.places[id.index()][at].1)
+        let place = self.places.get_mut(id.index())?;
+        match &mut place.last {
+            Some((last, row)) if last == id => Some(row),
+            _ => {
+                let at = place.earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
+                Some(&mut place.earlier[at].1)
+            }
+        }
     }
 
     pub fn contains_key(&self, id: &Id<Kind>) -> bool {
-        self.find(id).is_ok()
+        self.get(id).is_some()
     }
 
     pub fn insert(&mut self, id: Id<Kind>, row: Row) {
         if self.places.len() <= id.index() {
-            self.places.resize_with(id.index() + 1, Vec::new);
+            self.places.resize_with(id.index() + 1, Place::default);
         }
-        match self.find(&id) {
-            Ok(at) => self.places[id.index()][at].1 = row,
-            Err(at) => {
-                self.places[id.index()].insert(at, (id, row));
-                self.count += 1;
-            }
+        if let Some(own) = self.get_mut(&id) {
+            *own = row;
+            return;
         }
+        self.count += 1;
+        let Place { last, earlier } = &mut self.places[id.index()];
+        let row = match last {
+            Some((last, _)) if *last > id => (id, row),
+            _ => match last.replace((id, row)) {
+                Some(before) => before,
+                None => return,
+            },
+        };
+        let at = earlier.partition_point(|(own, _)| *own < row.0);
+        earlier.insert(at, row);
     }
 
     pub fn len(&self) -> usize {
@@ -59,7 +82,7 @@ impl<Kind, Row> Rows<Kind, Row> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Id<Kind>, &Row)> {
-        self.places.iter().flatten().map(|(id, row)| (id, row))
+        self.places.iter().flat_map(|place| place.earlier.iter().chain(&place.last)).map(|(id, row)| (id, row))
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &Id<Kind>> {
@@ -71,7 +94,7 @@ impl<Kind, Row> Rows<Kind, Row> {
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.places.iter_mut().flatten().map(|(_, row)| row)
+        self.places.iter_mut().flat_map(|place| place.earlier.iter_mut().chain(&mut place.last)).map(|(_, row)| row)
     }
 }
 

@@ -1,15 +1,15 @@
 //! The media side: negotiates, moves media into slots, cuts bridges, and stamps evidence. It may be slow, wrong and late.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_core::input::{EndReason, Env, Evidence, Input, SessionId, Writer};
+use holdfast_core::input::{EndReason, Env, Evidence, Input, SessionId, SessionKind, Writer};
 use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
 use super::chance::{Fault, Plan, TEARING, span};
 use super::oracle::Broken;
+use super::rows::Rows;
 use super::truth::{Truth, media};
 use super::{Event, Witness, World};
 
@@ -21,7 +21,7 @@ const KEY_FRAME_EACH: u64 = 8;
 pub(super) struct Side {
     dice: SmallRng,
     entropy: Option<[u8; 16]>,
-    bridges: BTreeMap<SessionId, Bridge>,
+    bridges: Rows<SessionKind, Bridge>,
     /// How often media is moved.
     pub pulse: Duration,
     /// The longest that an answer or a release takes when nothing is wrong.
@@ -44,7 +44,7 @@ struct Bridge {
 impl Side {
     pub fn new(dice: SmallRng) -> Self {
         let (pulse, usual) = (Duration::from_millis(250), Duration::ZERO);
-        Side { dice, entropy: None, bridges: BTreeMap::new(), pulse, usual }
+        Side { dice, entropy: None, bridges: Rows::default(), pulse, usual }
     }
 
     pub fn rebuilt(&mut self, session: SessionId) {
@@ -166,7 +166,6 @@ impl World<'_> {
     pub(super) fn pulse(&mut self, session: SessionId) -> Result<(), Broken> {
         let Some(bridge) = self.side.bridges.get_mut(&session) else { return Ok(()) };
         if bridge.until.is_some_and(|until| until <= self.now) {
-            self.side.bridges.remove(&session);
             return Ok(());
         }
         let Some(row) = self.truth.sessions.get(&session) else { return Ok(()) };

@@ -74,23 +74,41 @@ impl Session {
     }
 }
 
-/// Media that tells where it came from: the serial number of its chunk, over and over.
+/// At how many places of [`WORDS`] media begins.
+const PLACES: usize = 4096;
+
+/// Words that count from 0, the least byte first. Media is a stretch of them: so it takes no memory, and whose it is shows where it
+/// lies.
+static WORDS: [u8; 8 * 2 * PLACES] = {
+    let mut words = [0; 8 * 2 * PLACES];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = (at as u64 / 8).to_le_bytes()[at % 8];
+        at += 1;
+    }
+    words
+};
+
+/// Media that tells where it came from: words that count on from a number of its chunk's own, far from those of its neighbours.
 pub fn media(serial: u64, length: usize) -> Bytes {
-    let mut bytes = serial.to_le_bytes().repeat(length.div_ceil(8));
-    bytes.truncate(length);
-    bytes.into()
+    let first = serial.wrapping_mul(0x9e37_79b1) % PLACES as u64;
+    match WORDS[8 * first as usize..].get(..length) {
+        Some(stretch) => Bytes::from_static(stretch),
+        None => (first..).flat_map(u64::to_le_bytes).take(length).collect(),
+    }
 }
 
 /// Whether these bytes are those of a chunk from the offset `from` on.
 pub fn is_of(bytes: &[u8], serial: u64, from: u64) -> bool {
-    let mut expected = serial.to_le_bytes();
-    expected.rotate_left(from as usize % 8);
-    let whole = u64::from_le_bytes(expected);
-    let (words, rest) = bytes.as_chunks::<8>();
-    words.iter().all(|word| u64::from_le_bytes(*word) == whole) && expected.starts_with(rest)
+    let begin = 8 * serial + from;
+    let stretch = WORDS.get(begin as usize..).and_then(|rest| rest.get(..bytes.len()));
+    match stretch {
+        Some(stretch) => std::ptr::eq(bytes, stretch) || bytes == stretch,
+        None => (begin..).zip(bytes).all(|(at, byte)| (at / 8).to_le_bytes()[at as usize % 8] == *byte),
+    }
 }
 
-/// The serial number of a chunk.
+/// By which number a chunk is told from others: its first word.
 pub fn serial(data: &[u8]) -> u64 {
     data.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
@@ -115,6 +133,8 @@ pub struct Feed {
     pub session: Option<SessionId>,
     /// Viewers that are connected.
     pub viewers: Vec<ViewerId>,
+    /// Those of them that were not seen to have started.
+    pub waiting: Vec<ViewerId>,
     /// When something last came in or somebody last left, by the core's clock.
     pub used: Option<Time>,
 }
@@ -131,8 +151,12 @@ impl Feed {
 
     /// The chunk that holds this offset.
     pub fn chunk(&self, at: u64) -> Option<&Chunk> {
-        let index = self.chunks.partition_point(|chunk| chunk.at + chunk.length <= at);
-        self.chunks.get(index).filter(|chunk| chunk.at <= at)
+        // Nearly everybody reads what came in last.
+        let found = match self.chunks.iter().rev().take(4).find(|chunk| chunk.at <= at) {
+            Some(chunk) => Some(chunk),
+            None => self.chunks.get(self.chunks.partition_point(|chunk| chunk.at + chunk.length <= at)),
+        };
+        found.filter(|chunk| chunk.at <= at && at < chunk.at + chunk.length)
     }
 
     /// Whether something came in at least each `pause` from `from` to `until`, as far as is kept.
@@ -500,6 +524,7 @@ impl Truth {
                 self.watching += 1;
                 if let Some(feed) = self.feeds.get_mut(&feed) {
                     feed.viewers.push(*viewer);
+                    feed.waiting.push(*viewer);
                 }
             }
             Output::ViewerEnd { viewer, reason } => self.end_viewer(*viewer, *reason),
@@ -586,6 +611,7 @@ impl Truth {
         self.watching -= 1;
         if let Some(feed) = self.feeds.get_mut(&viewer.feed) {
             feed.viewers.retain(|each| *each != id);
+            feed.waiting.retain(|each| *each != id);
             feed.used = Some(self.clock);
         }
         self.keep();
