@@ -250,7 +250,7 @@ fn report() {
 fn report_dump() {
     let mut stage = Stage::new(ring());
     while stage.length() < RING * 3 / 4 {
-        (0..500).for_each(|_| drop(stage.batch()));
+        (0..500).for_each(|_| _ = stage.batch());
     }
     let (mut named, mut copied) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {

@@ -56,7 +56,7 @@ fn media(index: &str) -> String {
 /// The page of a journal, in a real browser. Its picture is left in `target/pages` for somebody to look at.
 fn is_drawn(journal: &Path) {
     let folder = prepared::holdfast().parent().and_then(Path::parent).expect("target").join("pages");
-    fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(&folder).expect("target can be written");
     let page = folder.join("recorded.html");
     assert!(says(0, &["replay", text(journal), "--quiet", "--html", text(&page)]).contains("no invariant is broken"));
     let mut browser = Browser::start();
