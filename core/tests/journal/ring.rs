@@ -99,5 +99,6 @@ fn a_marked_journal_holds_everything_and_has_a_snapshot_in_so_many_bytes() {
     assert_eq!(Log::read(&bytes).unwrap(), Log::read(&whole).unwrap());
     assert_eq!(replay(&bytes, |_| ()), Ok(all.digest().unwrap()));
     let snapshots = frames(&bytes).iter().filter(|(kind, _)| *kind == SNAPSHOT).count();
-    assert!(snapshots >= bytes.len() / 25_000 && snapshots > 1, "{snapshots} in {}", bytes.len());
+    // Fewer where four times the last one is more.
+    assert!((2..=bytes.len() / 20_000).contains(&snapshots), "{snapshots} in {}", bytes.len());
 }

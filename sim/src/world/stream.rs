@@ -69,7 +69,7 @@ impl Window {
     fn arrivals(&self, track: Track, at: Time) -> Arrivals {
         // Not by way of `Duration`s, for this is asked more often than all else.
         let first = self.from.as_micros() + track.phase;
-        let last = at.as_micros().min(self.until.as_micros() - 1);
+        let last = at.as_micros().min(self.until.as_micros().saturating_sub(1));
         if track.every == 0 || last < first {
             return Arrivals::default();
         }

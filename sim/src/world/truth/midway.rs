@@ -112,6 +112,7 @@ impl Truth {
                 last_push: last,
                 session: row.session,
                 viewers: Vec::new(),
+                waiting: Vec::new(),
                 used: last.max(feeds.left(id)),
             };
         }
@@ -124,6 +125,9 @@ impl Truth {
                 Reads::On { cursor, stands } => (Some(cursor), stands.unwrap_or(now), None),
                 Reads::Polls { asked } => (None, own.joined, Some(asked)),
             };
+            if cursor.is_none() {
+                feed.waiting.push(own.viewer);
+            }
             let (ended, of, writers) = (None, None, 0);
             let row = Viewer { feed: own.feed, joined: own.joined, took, cursor, ended, of, writers, polled };
             self.viewers.insert(own.viewer, row);
