@@ -9,7 +9,7 @@ use holdfast_sim::{Failure, Report, Scenario, Witness, run, scenarios};
 
 /// So many seeds of the random world, or as many as there are in this time, but these at least: over them every fault has to bite
 /// and every mark to be reached.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 20_000;
 const LONG: Duration = Duration::from_secs(60);
 const ENOUGH: u64 = 4000;
 

@@ -61,11 +61,20 @@ impl Lateness {
 /// A request that was refused after a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Late {
+    /// Whose provider may still count what was closed.
+    account: AccountId,
     /// When it is made again.
     pub until: Time,
     /// When it was refused first, and how often it was.
     since: Time,
     refusals: u32,
+}
+
+impl Late {
+    /// When it is made again on this account: another one is not to be waited for.
+    pub fn until_on(self, account: AccountId) -> Time {
+        if account == self.account { self.until } else { Time::ZERO }
+    }
 }
 
 /// Whether that is what providers answer at their limit.
@@ -96,7 +105,8 @@ impl Accounts {
     pub(crate) fn late(&mut self, now: Time, allocation: AllocationId, before: Option<Late>) -> Option<Late> {
         let id = self.allocations.get(allocation)?.account;
         let account = self.pools.get(id).filter(|account| account.is_full())?;
-        let closed = account.lateness.closed.filter(|closed| before.is_some() || now <= *closed + LATELY)?;
+        let again = before.is_some_and(|late| late.account == id);
+        let closed = account.lateness.closed.filter(|closed| again || now <= *closed + LATELY)?;
         let (since, refusals) = before.map_or((now, 0), |late| (late.since, late.refusals));
         let first = account.cooling.clamp(FIRST, LONGEST);
         let pause = first.saturating_mul(1_u32.checked_shl(refusals).unwrap_or(u32::MAX));
@@ -105,13 +115,16 @@ impl Accounts {
             return None;
         }
         self.discount(allocation);
-        Some(Late { until, since, refusals: refusals + 1 })
+        Some(Late { account: id, until, since, refusals: refusals + 1 })
     }
 
-    /// What had been refused came through, when it was made again at `opened`.
-    pub(crate) fn learn(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId, opened: Time) {
-        let Some(account) = self.allocations.get(allocation).map(|row| row.account) else { return };
-        if let Some(took) = self.pools.change(account, |account| account.lateness.learn(now, opened)).flatten() {
+    /// What had been refused came through, when it was made again.
+    pub(crate) fn learn(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId, late: Late) {
+        let Late { account, until, .. } = late;
+        if self.allocations.get(allocation).is_none_or(|row| row.account != account) {
+            return;
+        }
+        if let Some(took) = self.pools.change(account, |account| account.lateness.learn(now, until)).flatten() {
             out.push_back(Output::Note(Note::AccountLate { account, late: took.as_micros() as u64 }));
         }
     }

@@ -361,8 +361,9 @@ impl Playbacks {
         if place == Place::Normal
             && let Some(soft) = soft
         {
-            self.set_place(cx, soft, Place::Normal);
+            // Told first: the stronger it is, the more may have to give way to it.
             cx.out.push_back(Output::Note(Note::PlaybackPromoted { user, playback: soft }));
+            self.set_place(cx, soft, Place::Normal);
             place = Place::Soft;
         }
         self.set_place(cx, id, place);

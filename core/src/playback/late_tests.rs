@@ -1,10 +1,12 @@
 //! Providers that go on counting what was closed, in simulated time.
 
+use alloc::vec;
 use core::time::Duration;
 
+use super::Item;
 use super::stage::{A, B, Fate, Origin, Stage, provider, user, vod, with};
-use crate::config::Provider;
-use crate::input::{AccountId, Failure, Note, RefuseReason, ViewerEnd};
+use crate::config::{Account, Provider};
+use crate::input::{AccountId, Failure, Note, RefuseReason, TitleId, ViewerEnd, Want};
 
 fn late(ms: u64) -> Stage {
     let mut stage = Stage::new([user(2, 0)], [provider(&[1])], with(&[]));
@@ -143,5 +145,29 @@ fn what_rested_before_it_was_granted_and_never_opened_rests_on() {
     let other = stage.rest(0, vod(2), A);
     assert_eq!(stage.refused(other), Some(RefuseReason::ProviderLimit));
     stage.run(500);
+    stage.is_empty();
+}
+
+#[test]
+fn another_account_than_the_one_that_counts_late_is_not_waited_for() {
+    let [one, other] = [0, 1].map(|priority| Account { max_connections: 1, priority, ..Account::default() });
+    let pool = Provider { accounts: vec![one, other], ..Provider::default() };
+    let mut stage = Stage::new([user(0, 0)], [pool], with(&[]));
+    (stage.late, stage.closing) = (600, 0);
+    let first = stage.rest(0, vod(1), A);
+    stage.finish(first, ViewerEnd::Left);
+    stage.closing = 50;
+    // What may be of any account does not stay with the one that was refused.
+    let second = stage.fetch(Stage::ask(Stage::viewing(0, Item::Dash(TitleId(2)), A), Want::Setup));
+    assert_eq!(stage.used, [AccountId(0), AccountId(0)], "refused as at a limit");
+    stage.run(1000);
+    assert_eq!(stage.used, [AccountId(0), AccountId(0), AccountId(1)]);
+    assert_eq!(
+        stage.at(second),
+        50,
+        "as soon as its last connection is closed, not when the other account may be ready"
+    );
+    stage.finish(second, ViewerEnd::Left);
+    stage.run(60_000);
     stage.is_empty();
 }

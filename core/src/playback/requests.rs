@@ -34,7 +34,7 @@ impl Playbacks {
         let (detached, want, late) = (running.detached, running.piece.want, running.piece.late.take());
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         if let (Claim::Open(grant), Some(late), false) = (playback.holds.claim, late, detached) {
-            cx.accounts.learn(cx.now, cx.out, grant.allocation, late.until);
+            cx.accounts.learn(cx.now, cx.out, grant.allocation, late);
         }
         if want == Want::Setup {
             return;

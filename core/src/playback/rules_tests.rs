@@ -273,6 +273,28 @@ fn one_that_is_promoted_is_as_strong_as_its_new_place() {
 }
 
 #[test]
+fn of_a_promotion_it_is_told_before_of_those_that_give_way_to_it() {
+    let users = [User { soft_priority: 9, ..user(1, 1) }, User { soft_priority: 5, ..user(1, 1) }];
+    let mut stage = Stage::new(users, [provider(&[1])], with(&[Strategy::GraceInstant]));
+    let (normal, _) = (stage.play(0, 0, A), stage.play(1, 0, A));
+    stage.rest(0, vod(1), A);
+    // While its connection is closed for a seek, a soft one that is stronger comes for the account.
+    stage.closing = 100;
+    let seek = stage.rest(0, vod(1), A);
+    let theirs = stage.rest(1, vod(2), A);
+    stage.run(150);
+    assert_eq!((stage.is_fetched(theirs), stage.fate(seek)), (true, None));
+    let grace = stage.play(0, 1, A);
+    assert!(matches!(stage.fate(grace), Some(Fate::Joined(_))));
+    let (viewer, before) = (stage.viewer(normal), stage.notes.len());
+    stage.input(Input::Leave { viewer });
+    let place = |wanted: fn(&Note) -> bool| stage.notes[before..].iter().position(wanted);
+    let told = place(|note| matches!(note, Note::PlaybackPromoted { .. }));
+    let gave_way = place(|note| matches!(note, Note::AccountPreempted { .. }));
+    assert!(told.is_some() && told < gave_way, "{:?}", &stage.notes[before..]);
+}
+
+#[test]
 fn a_feed_is_as_strong_as_the_strongest_that_watches_it() {
     let mut stage = Stage::new([strong(3), strong(-3)], [], with(&[]));
     let feed = stage.feed(0);

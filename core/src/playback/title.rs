@@ -319,7 +319,7 @@ impl Playbacks {
                         }
                     }
                     Claim::Granted(grant, index) if playback.holds.closing.is_none() => {
-                        let again = piece.late.map_or(Time::ZERO, |late| late.until);
+                        let again = piece.late.map_or(Time::ZERO, |late| late.until_on(grant.account));
                         let ready = again.max(cx.accounts.ready(cx.now, grant.account));
                         if ready > cx.now {
                             title.pause = Some(ready);

@@ -239,7 +239,7 @@ impl Turn<'_, '_> {
         if let (Some(late), Some(Access::Granted(allocation, _))) =
             (self.channel.late.take(), kept.map(|kept| kept.access))
         {
-            self.cx.accounts.learn(self.cx.now, self.cx.out, allocation, late.until);
+            self.cx.accounts.learn(self.cx.now, self.cx.out, allocation, late);
         }
     }
 

@@ -211,6 +211,8 @@ impl Truth {
             Note::ChannelEnded { channel, reason } => {
                 let channel = &mut self.channels[channel.0 as usize];
                 (channel.ended, channel.given_up) = (None, true);
+                // Whoever wants it in the same moment wants it anew.
+                channel.wanted = channel.wanted.map(|_| now);
                 // What is pulled without viewers goes on to be asked for.
                 channel.cleared = channel.settings.on_demand || reason == ViewerEnd::NoSource;
             }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `account-1` | a grant is of an account that may be used, of the provider that it says, under a name never given before, and of the account that an address names |
 //! | `account-2` | an account never bears more connections than it has, but one for an instant grace where it bears that; by grants, and by the provider's own count |
-//! | `account-3` | only the stronger makes somebody give way |
+//! | `account-3` | only the stronger makes somebody give way who plays; anybody does whoever only looks, is there for nobody, or sent nothing in its time |
 //! | `account-4` | nobody is refused for want of an account while one is free, or held by somebody weaker |
 //! | `account-5` | nothing is left of what is over |
 //! | `account-6` | a connection is given up once, and whoever is over holds none |
@@ -25,22 +25,20 @@ use std::time::Duration;
 use holdfast_core::account::{Holder, LeaseState, Strength};
 use holdfast_core::edge::Edge;
 use holdfast_core::input::{
-    AccountId, AllocationId, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Want,
+    AccountId, AllocationId, GivesWay, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId,
+    ViewerEnd, Want,
 };
 use holdfast_core::playback::{Place, State};
 use holdfast_core::time::Time;
 
 use super::super::oracle::{Bench, Verdict, holds};
 use super::super::playback::oracle::FEW;
-use super::truth::{CLOSING, Key, Request, Stage, Titles};
+use super::truth::{CLOSING, Key, LATE, Request, Stage, Titles};
 
 /// How many parts of a playback may wait.
 const PARTS: usize = 64;
 /// How long a refusal answers the same player again.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
-
-/// The longest that what was granted is not opened since its provider may still count what was closed.
-const LATE: Duration = Duration::from_secs(2);
 
 /// What a request is fetched with.
 struct Fetched {
@@ -126,7 +124,7 @@ impl Bench<'_> {
                 );
                 Ok(())
             }
-            Output::Note(ref note) => self.title_note(note),
+            Output::Note(ref note) => self.title_note(input, note),
             _ => Ok(()),
         }
     }
@@ -177,8 +175,10 @@ impl Bench<'_> {
         }
         if ask.want == Want::Part {
             let before = titles.open.iter().map(|id| (*id, &titles.requests[id])).find(|(id, other)| {
+                let named = (titles.named(row), titles.named(other));
                 *id != request
                     && other.key == row.key
+                    && (named.0 == named.1 || named.0.is_none() || named.1.is_none())
                     && other.order < row.order
                     && other.stage == Stage::Waiting
                     && other.want() == Some(Want::Part)
@@ -518,6 +518,42 @@ impl Bench<'_> {
         }
     }
 
+    /// Judges why somebody gives way.
+    fn gives_way(&self, input: &Input, holder: Holder, by: Holder, why: GivesWay) -> Verdict {
+        let titles = &self.truth.titles;
+        match why {
+            GivesWay::Probe => holds!(matches!(holder, Holder::Probe(_)), "account-3", "{holder:?} is no probe"),
+            GivesWay::Lingering => {
+                let Holder::Source(id) = holder else {
+                    holds!(false, "account-3", "{holder:?} lingers, and is no source");
+                    return Ok(());
+                };
+                let leaves = |request: &RequestId| match titles.requests[request].stage {
+                    Stage::Seen(own) => matches!(input, Input::Leave { viewer } if *viewer == own),
+                    _ => false,
+                };
+                let mut seen = titles.sources.get(&id).into_iter().flat_map(|row| titles.seen(row.feed));
+                let seen = seen.find(|request| !leaves(request));
+                holds!(seen.is_none(), "account-3", "{holder:?} lingers, and {seen:?} watches it");
+            }
+            GivesWay::Silent => {
+                let since = titles.silent_since(holder);
+                let so = since.is_none_or(|at| self.not_before_now(at + titles.settings.starting_deadline));
+                holds!(so, "account-3", "{holder:?} gives way to {by:?} as silent since {since:?}");
+            }
+            GivesWay::Weaker => {
+                let Some((_, weakest)) = self.claims(holder) else { return Ok(()) };
+                let strongest = match by {
+                    Holder::Playback(id) if !titles.playbacks.contains_key(&id) => None,
+                    by => self.claims(by).map(|(strongest, _)| strongest),
+                };
+                let so = strongest.is_none_or(|strongest| strongest < weakest);
+                holds!(so, "account-3", "{holder:?}, {weakest:?}, gives way to {by:?}, {strongest:?}");
+            }
+        }
+        Ok(())
+    }
+
     fn surely_weaker(&self, holder: Holder, row: &Request) -> bool {
         // Whoever wishes may have the weakest of its places.
         let anonymous = PlaybackId::from_parts(u32::MAX, u32::MAX);
@@ -552,21 +588,13 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn title_note(&self, note: &Note) -> Verdict {
+    fn title_note(&self, input: &Input, note: &Note) -> Verdict {
         let titles = &self.truth.titles;
         match *note {
-            Note::AccountPreempted { account, holder, by, .. } => {
+            Note::AccountPreempted { account, holder, by, why } => {
                 holds!((account.0 as usize) < titles.accounts.len(), "account-3", "{account:?} is none");
                 holds!(holder != by, "account-3", "{holder:?} gives way to itself");
-                let Some((_, weakest)) = self.claims(holder) else { return Ok(()) };
-                let strongest = match by {
-                    Holder::Playback(id) if !titles.playbacks.contains_key(&id) => None,
-                    by => self.claims(by).map(|(strongest, _)| strongest),
-                };
-                let so = strongest.is_none_or(|strongest| strongest < weakest);
-                let kept = matches!(holder, Holder::Source(_));
-                holds!(so || kept, "account-3", "{holder:?}, {weakest:?}, gives way to {by:?}, {strongest:?}");
-                Ok(())
+                self.gives_way(input, holder, by, why)
             }
             Note::PlaybackStarted { playback, user, .. } | Note::PlaybackPromoted { playback, user } => {
                 let known = titles.playbacks.get(&playback).map(|row| row.viewing.user);
@@ -604,7 +632,26 @@ impl Bench<'_> {
             let row = titles.allocations.get(id);
             holds!(self.now <= *latest, "account-8", "nothing came over {id} by {latest:?}: {row:?}");
         }
-        if titles.users.len() <= FEW { self.title_places(edge) } else { Ok(()) }
+        if titles.users.len() <= FEW {
+            titles.accounts.iter().try_for_each(|account| self.grace_is_over(account))?;
+            self.title_places(edge)?;
+        }
+        Ok(())
+    }
+
+    /// Judges that no account bears one connection more than it has for longer than a grace.
+    fn grace_is_over(&self, account: &super::truth::Account) -> Verdict {
+        let titles = &self.truth.titles;
+        if account.open.len() <= account.settings.max_connections as usize {
+            return Ok(());
+        }
+        for id in &account.open {
+            let row = &titles.allocations[id];
+            let latest = row.granted + titles.settings.grace + self.allowance.slack * 2;
+            let lasts = row.over && row.is_used() && self.now > latest;
+            holds!(!lasts, "account-9", "{id} is one more than there are, since {:?}", row.granted);
+        }
+        Ok(())
     }
 
     /// Judges that no user uses more places than it has.
@@ -642,12 +689,6 @@ impl Bench<'_> {
             for id in &account.open {
                 let row = &titles.allocations[id];
                 self.stands(edge, *id, row.holder, row.request)?;
-                let latest = row.granted + titles.settings.grace + self.allowance.slack * 2;
-                let lasts = row.over
-                    && row.is_used()
-                    && self.now > latest
-                    && account.open.len() > account.settings.max_connections as usize;
-                holds!(!lasts, "account-9", "{id} is one more than there are, since {:?}", row.granted);
             }
         }
         self.account_tables(edge)?;

@@ -24,6 +24,8 @@ use super::super::playback::truth::Player;
 const REMEMBERED: Duration = Duration::from_secs(120);
 /// The longest that a connection takes to be closed.
 pub const CLOSING: Duration = Duration::from_millis(2_600);
+/// The longest that what was granted is not opened since its provider may still count what was closed.
+pub const LATE: Duration = Duration::from_secs(2);
 
 /// How far a request has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,8 @@ pub struct Request {
     pub asked: Time,
     /// Since when it is at its stage.
     pub since: Time,
+    /// Since when its player's requests have waited, one after the other: what was granted to one goes on to the next.
+    pub waits_since: Time,
     pub stage: Stage,
     pub playback: Option<PlaybackId>,
     pub allocation: Option<AllocationId>,
@@ -121,6 +125,8 @@ pub struct Playback {
     pub confirmed: Option<(Time, AccountId)>,
     /// When a provider last did not give it something.
     pub failed: Option<Time>,
+    /// Which account it has, and since when it may have had it at the earliest; `None` when media came, or its requests were over.
+    pub silent: Option<(AccountId, Time)>,
     /// Until when an account is surely kept for it while it has no connection.
     pub kept: Option<(AccountId, Time)>,
     /// Which place of its user it has, as far as that was told.
@@ -346,6 +352,7 @@ impl Titles {
             self.requests.get(request).is_some_and(|row| !matches!(row.stage, Stage::Fetching | Stage::Seen(_)))
         };
         match input {
+            Input::Finished { request, .. } if self.is_tried(*request) => false,
             Input::Forwarded { request }
             | Input::Failed { request, .. }
             | Input::Finished { request, .. }
@@ -355,9 +362,43 @@ impl Titles {
         }
     }
 
+    /// Whether a request waits that was fetched before.
+    pub fn is_tried(&self, request: RequestId) -> bool {
+        self.requests.get(&request).is_some_and(|row| row.stage == Stage::Waiting && row.fetches > 0)
+    }
+
+    /// The playback that a request names.
+    pub fn named(&self, request: &Request) -> Option<PlaybackId> {
+        self.tokens.get(&request.ask.as_ref()?.token?).copied()
+    }
+
     /// The channel that a title has now.
     pub fn tuned(&self, feed: FeedId) -> Option<(ChannelId, &Tuned)> {
         self.channels.iter().find(|(_, row)| row.feed == feed).map(|(id, row)| (*id, row))
+    }
+
+    /// Who watches a title as a live stream.
+    pub fn seen(&self, feed: FeedId) -> impl Iterator<Item = RequestId> {
+        let seen = move |id: &RequestId| {
+            let row = &self.requests[id];
+            matches!(row.stage, Stage::Seen(_)) && row.viewing.item.feed() == Some(feed)
+        };
+        self.open.iter().copied().filter(seen)
+    }
+
+    /// Since when somebody may have had an account of which nothing came; `None` where that is not known.
+    pub fn silent_since(&self, holder: Holder) -> Option<Time> {
+        match holder {
+            Holder::Playback(id) => {
+                let row = self.playbacks.get(&id)?;
+                let player = (row.viewing.user, row.viewing.client, row.viewing.item);
+                let waits = |row: &&Request| row.stage.waits() && row.player() == player;
+                let waiting = self.requests.values().filter(waits).map(|row| row.waits_since);
+                waiting.chain(row.silent.map(|(_, since)| since)).min().or(Some(Time::NEVER))
+            }
+            Holder::Source(_) => self.allocations_of(holder).map(|(_, row)| row.granted - LATE).min(),
+            Holder::Probe(_) => Some(Time::NEVER),
+        }
     }
 
     /// How many watch live streams.
@@ -432,6 +473,9 @@ impl Titles {
     fn stage(&mut self, now: Time, id: RequestId, stage: Stage) {
         let Some(row) = self.requests.get_mut(&id) else { return };
         (row.stage, row.since) = (stage, now);
+        if stage == Stage::Waiting {
+            row.waits_since = now;
+        }
         if stage == Stage::Over {
             self.open.remove(&id);
         }
@@ -480,6 +524,7 @@ impl Titles {
             order: self.orders,
             asked: now,
             since: now,
+            waits_since: now,
             stage: Stage::Waiting,
             playback: None,
             allocation: None,
@@ -495,6 +540,11 @@ impl Titles {
         self.requests.insert(id, row);
         self.open.insert(id);
         self.stage(now, id, Stage::Waiting);
+        let player = self.requests[&id].player();
+        let same =
+            self.open.iter().map(|id| &self.requests[id]).filter(|row| row.stage.waits() && row.player() == player);
+        let waits_since = same.map(|row| row.waits_since).min().unwrap_or(now);
+        self.requests.entry(id).and_modify(|row| row.waits_since = waits_since);
     }
 
     fn closed(&mut self, now: Time, id: AllocationId) {

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use holdfast_core::account::Holder;
 use holdfast_core::input::{
-    ChannelId, FeedId, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId, SourceId, TitleId,
-    Token, ViewerEnd,
+    ChannelId, Failure, FeedId, GivesWay, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId,
+    SourceId, TitleId, Token, ViewerEnd,
 };
 use holdfast_core::playback::Place;
 use holdfast_core::time::Time;
 
 use super::super::super::truth::Truth;
-use super::{Key, Playback, Request, Source, Stage, Tuned};
+use super::{Key, LATE, Playback, Request, Source, Stage, Tuned};
 
 impl Truth {
     /// A title is about to be watched as a live stream: there is a channel of it.
@@ -57,6 +57,10 @@ impl Truth {
                 }
             }
             Input::Finished { request, .. } if fetched => titles.stage(now, *request, Stage::Finishing),
+            // What the core gave up in the moment in which it began was sent to its end all the same.
+            Input::Finished { request, .. } if titles.is_tried(*request) => {
+                titles.stage(now, *request, Stage::HangingUp);
+            }
             // It is closed, whatever was due before the core hears of it.
             Input::Closed { allocation } => titles.closed(now, *allocation),
             Input::Drain => titles.draining = true,
@@ -146,6 +150,8 @@ impl Truth {
         grant: Option<Grant>,
     ) {
         let titles = &mut self.titles;
+        // What was granted may not have been opened at once.
+        let may_be_granted = titles.requests.get(&id).map_or(now, |row| row.waits_since.max(now - LATE));
         titles.stage(now, id, Stage::Fetching);
         let Some(row) = titles.requests.get_mut(&id) else { return };
         row.playback = playback;
@@ -164,6 +170,7 @@ impl Truth {
                 stirred: now,
                 confirmed: None,
                 failed: None,
+                silent: None,
                 kept: None,
                 place: None,
                 started: false,
@@ -171,6 +178,9 @@ impl Truth {
             };
             let row = titles.playbacks.entry(playback).or_insert(fresh);
             (row.stirred, row.kept) = (now, None);
+            if let Some(account) = grant.map(|grant| grant.account) {
+                row.silent = row.silent.filter(|(own, _)| *own == account).or(Some((account, may_be_granted)));
+            }
             row.token = row.token.or(token);
             if let Some(token) = token {
                 titles.tokens.insert(token, playback);
@@ -251,7 +261,7 @@ impl Truth {
                 }
                 titles.playback_over(now, playback, reason);
             }
-            Note::AccountPreempted { account, holder, .. } => {
+            Note::AccountPreempted { account, holder, why, .. } => {
                 titles.accounts[account.0 as usize].eased = Some(now);
                 if !matches!(holder, Holder::Playback(id) if titles.playbacks.contains_key(&id)) {
                     titles.eased_other = Some(now);
@@ -261,8 +271,8 @@ impl Truth {
                 {
                     row.kept = None;
                     titles.eased.insert((row.viewing.user, row.viewing.client, row.viewing.item), now);
-                    // Nobody was watching what never sent anything.
-                    titles.yielded.extend(row.confirmed.map(|_| holder));
+                    // Of the others nobody was watching.
+                    titles.yielded.extend((why == GivesWay::Weaker).then_some(holder));
                 }
             }
             Note::SourceLost { source, .. } => self.source_over(now, source, false),
@@ -298,10 +308,14 @@ impl Truth {
                     titles.stage(now, request, Stage::Over);
                 }
             }
-            Input::Failed { request, .. } => {
-                let playback = titles.requests.get(&request).and_then(|row| row.playback);
+            Input::Failed { request, failure } => {
+                // What is asked for again since its provider may count late goes on as it was.
+                let may_go_on = matches!(failure, Failure::Status(401 | 403 | 429));
+                let row = titles.requests.get(&request);
+                let (playback, over) = row.map_or((None, false), |row| (row.playback, row.stage == Stage::Failing));
                 if let Some(row) = playback.and_then(|id| titles.playbacks.get_mut(&id)) {
                     (row.failed, row.kept) = (Some(now), None);
+                    row.silent = row.silent.filter(|_| !over || may_go_on);
                 }
                 if titles.requests.get(&request).is_some_and(|row| row.stage == Stage::Failing) {
                     titles.stage(now, request, Stage::Waiting);
@@ -309,8 +323,10 @@ impl Truth {
             }
             Input::Finished { request, reason } => {
                 let Some(row) = titles.requests.get(&request) else { return };
-                if row.stage != Stage::Finishing {
-                    return;
+                match row.stage {
+                    Stage::HangingUp => return titles.stage(now, request, Stage::Over),
+                    Stage::Finishing => {}
+                    _ => return,
                 }
                 let confirmed =
                     row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
@@ -324,6 +340,7 @@ impl Truth {
                 });
                 let Some(row) = titles.playbacks.get_mut(&id) else { return };
                 row.stirred = now;
+                row.silent = row.silent.filter(|_| others);
                 let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
                 let window = row.viewing.item.traits(&titles.settings).window;
                 if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
@@ -342,6 +359,7 @@ impl Truth {
                 let account = row.account;
                 if let Some(playback) = row.playback.and_then(|id| titles.playbacks.get_mut(&id)) {
                     playback.stirred = now;
+                    playback.silent = playback.silent.filter(|_| !confirms);
                     playback.confirmed =
                         account.filter(|_| confirms).map(|account| (now, account)).or(playback.confirmed);
                 }
