@@ -67,6 +67,8 @@ impl Titles {
                 },
                 confirmed: own.account().filter(|_| own.is_bound()).map(|account| (now, account)),
                 failed: None,
+                // How long nothing has come is not known before something does.
+                silent: own.account().map(|account| (account, Time::ZERO)),
                 kept: idle.map(|lease| (lease.account, lease.deadline)),
                 place: own.place(),
                 started: matches!(own.state, State::Active | State::Preserved(_)),
@@ -109,6 +111,7 @@ impl Titles {
             row.key = Key::Token(token);
         }
         row.asked = asked.until.map_or(now, |until| until - PART_WAIT);
+        row.waits_since = Time::ZERO;
         row.fetches = asked.tried.len() as u32;
         row.failed = !asked.tried.is_empty();
         row.playback = playback;
