@@ -331,6 +331,8 @@ impl Truth {
                 let confirmed =
                     row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
                 let (playback, account) = (row.playback, row.account);
+                // Where it had its connection still, that is a failure of the account's.
+                let broke = reason == ViewerEnd::Failed && row.allocation.is_some();
                 titles.stage(now, request, Stage::Over);
                 let Some(id) = playback else { return };
                 let others = titles.fetching(id).count() > 0;
@@ -341,6 +343,7 @@ impl Truth {
                 let Some(row) = titles.playbacks.get_mut(&id) else { return };
                 row.stirred = now;
                 row.silent = row.silent.filter(|_| others);
+                row.failed = broke.then_some(now).or(row.failed);
                 let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
                 let window = row.viewing.item.traits(&titles.settings).window;
                 if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
