@@ -667,3 +667,36 @@ fn what_rests_for_its_title_is_not_had_past_a_stronger_one_that_waits() {
     stage.run(300);
     assert_eq!(stage.late(B).unwrap().1, 310);
 }
+
+/// Where one more is connected than may be, nobody gives way in vain: what one leaves there is not there for anybody.
+#[test]
+fn nobody_gives_way_at_an_account_that_is_over_its_limit() {
+    let mut stage = Stage::new(vec![overlapping(1)]);
+    stage.grant(of(A, WEAK));
+    stage.grant(Wish { strength: WEAK, ..instant(&stage, B) });
+    assert_eq!(stage.acquire(strong(&stage, C, STRONG)), Acquired::Waiting);
+    assert_eq!(gave_up(&stage), []);
+}
+
+/// The same of what is being closed there.
+#[test]
+fn nobody_counts_on_what_is_closed_where_there_is_one_too_many() {
+    let mut stage = Stage::new(vec![overlapping(1)]);
+    let first = stage.grant(wish(A));
+    stage.grant(instant(&stage, B));
+    stage.release(first);
+    let impatient = Wish { patience: Patience::Until(ms(0), Grace::Hold), ..wish(C) };
+    assert_eq!(stage.acquire(impatient), Acquired::Exhausted);
+}
+
+#[test]
+fn what_somebody_counts_on_is_not_counted_on_by_its_own_holder_once_more() {
+    let mut stage = Stage::of(&[1]);
+    let first = stage.grant(wish(A));
+    stage.release(first);
+    assert_eq!(stage.acquire(stage.patient(B)), Acquired::Waiting);
+    let impatient = Wish { patience: Patience::Until(ms(0), Grace::Hold), ..wish(A) };
+    assert_eq!(stage.acquire(impatient), Acquired::Exhausted);
+    stage.closed(first);
+    assert!(stage.late(B).is_some());
+}

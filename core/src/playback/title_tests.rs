@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::stage::{A, B, Fate, Origin, Stage, catchup, hls, provider, user, vod, with};
 use super::{Binding, Item, Place, State};
-use crate::config::Playback;
+use crate::config::{Playback, Strategy};
 use crate::input::{
     AccountId, Ask, Failure, Input, Note, ProviderId, RefuseReason, RequestId, TitleId, ViewerEnd, Want,
 };
@@ -366,4 +366,50 @@ fn a_feed_is_no_title() {
     assert_eq!(stage.refused(wrong), Some(RefuseReason::NotFound));
     let nobody = stage.rest(7, vod(1), A);
     assert_eq!(stage.refused(nobody), Some(RefuseReason::NotFound));
+}
+
+/// What a provider refuses because of the account it refuses with any: nobody who looks makes it count against another one.
+#[test]
+fn one_that_looks_asks_nowhere_else_when_it_is_forbidden() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1])], with(&[]));
+    stage.origins.insert(AccountId(0), Origin::Fails(Failure::Status(401)));
+    let look = stage.look(0, vod(1), A);
+    assert_eq!(stage.refused(look), Some(RefuseReason::ProviderFailed));
+    assert_eq!(stage.used, [AccountId(0)]);
+}
+
+#[test]
+fn so_many_wait_for_one_playback_and_no_more() {
+    let mut stage = Stage::new([user(0, 0), user(0, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
+    stage.rest(0, vod(1), A);
+    let all: Vec<_> = (0..66).map(|_| stage.part(1, vod(2), A)).collect();
+    assert!(all[..64].iter().all(|request| stage.fate(*request).is_none()));
+    let beyond = &all[64..];
+    assert!(beyond.iter().all(|request| stage.refused(*request) == Some(RefuseReason::TooManyRequests)));
+}
+
+/// A playlist that fails says nothing of what the one before it named.
+#[test]
+fn what_a_playlist_names_is_asked_for_though_the_playlist_failed_a_moment_ago() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1])], with(&[]));
+    let start = stage.playlist(0, hls(1), A);
+    stage.origins.insert(AccountId(0), BROKEN);
+    let again = stage.fetch(Stage::ask(Stage::viewing(0, hls(1), A), Want::Setup));
+    assert_eq!(stage.refused(again), Some(RefuseReason::ProviderFailed));
+    stage.origins.clear();
+    let segment = stage.child(0, hls(1), start, Want::Part);
+    assert!(stage.is_fetched(segment), "{:?}", stage.fate(segment));
+}
+
+/// A place by grace is none that makes strong: whoever has one of its own has the account.
+#[test]
+fn a_grace_is_no_stronger_than_a_soft_place() {
+    let users = [user(1, 0), user(1, 0)];
+    let mut stage = Stage::new(users, [provider(&[2])], with(&[Strategy::GraceInstant]));
+    stage.rest(0, vod(1), A);
+    let graced = stage.rest(0, vod(2), A);
+    assert!(stage.is_fetched(graced));
+    let normal = stage.rest(1, vod(3), A);
+    assert_eq!(stage.fate(graced), Some(Fate::Cut(ViewerEnd::Preempted)));
+    assert!(stage.is_fetched(normal));
 }

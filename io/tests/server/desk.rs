@@ -175,7 +175,7 @@ impl Desk {
                 Action::File(request, command) => self.file(request, command),
                 Action::ReadFile(link, path) => match std::fs::read(path) {
                     Ok(content) => {
-                        content.chunks(1000).for_each(|piece| self.server.link_received(self.time(), link, piece));
+                        content.chunks(5000).for_each(|piece| self.server.link_received(self.time(), link, piece));
                         self.server.link_eof(self.time(), link);
                     }
                     Err(error) => self.server.link_failed(self.time(), link, ConnectError::Other(error.to_string())),

@@ -276,6 +276,41 @@ fn what_cannot_be_read_leaves_what_there_is_and_is_asked_for_again() {
 }
 
 #[test]
+fn a_guide_that_is_missing_is_asked_for_when_the_catalogue_is() {
+    let mut desk = desk(vec![provider("http://p.example/x.m3u", &[("a", "b")])]);
+    desk.serves(LIST);
+    desk.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(desk.read_notes(), ["2 1 1 0", "the guide: it answers 404"]);
+    desk.run(3_599_999);
+    assert!(desk.links.is_empty());
+    desk.run(3_600_000);
+    assert_eq!(desk.links.len(), 1);
+}
+
+/// Where a list redirects to is said by others than the operator: into no house, be it by a name or by what that leads to.
+#[test]
+fn a_catalogue_that_redirects_leads_into_no_house_of_ours() {
+    for allow_private in [false, true] {
+        let own = ProviderSettings { allow_private, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+        let elsewhere =
+            |host: &str| format!("HTTP/1.1 302 Found\r\nLocation: http://{host}/x.m3u\r\nContent-Length: 0\r\n\r\n");
+        let mut desk = self::desk(vec![own.clone()]);
+        desk.serves("#EXTM3U url-tvg=\"http://127.0.0.1/x.xml\"\n#EXTINF:-1 tvg-id=\"a\",A\nhttp://l.example/1.ts\n");
+        assert_eq!(desk.links.len(), usize::from(allow_private), "its guide is said by the list");
+        let mut desk = self::desk(vec![own.clone()]);
+        desk.answers(&elsewhere("127.0.0.1"));
+        let why = "the catalogue: it redirects to a private address, which `allow_private` would allow";
+        assert_eq!(desk.read_notes(), if allow_private { vec![] } else { vec![why] });
+        let mut desk = self::desk(vec![own]);
+        desk.answers(&elsewhere("cdn.example"));
+        let (link, _) = desk.link();
+        desk.server.link_connected(desk.time(), link, "10.0.0.1:80".parse().unwrap());
+        desk.turn();
+        assert_eq!(desk.asked.contains_key(&link), allow_private);
+    }
+}
+
+#[test]
 fn a_list_that_is_too_large_or_empty_is_refused() {
     let small = ProviderSettings { bytes: 1 << 10, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
     let mut desk = desk(vec![small]);
@@ -861,6 +896,6 @@ fn what_is_looked_through_in_vain_is_so_bit_by_bit() {
             }
         }
         assert!(content(&String::from_utf8_lossy(&written)).contains(what), "{path}");
-        assert!(idle >= 3, "{path}: {idle} turns without anything");
+        assert!(idle >= 2, "{path}: {idle} turns without anything");
     }
 }

@@ -245,6 +245,20 @@ fn what_breaks_off_ends_short_of_its_length() {
     assert!(desk.closed.contains(&client));
 }
 
+/// The provider ends it in order, and has sent less than the range that it named.
+#[test]
+fn what_is_less_than_was_said_ends_short_of_its_length() {
+    let mut desk = desk();
+    let client = desk.wants(FILM, "Range: bytes=0-9\r\n");
+    let (link, _) = desk.asked_of_provider();
+    let head = "HTTP/1.1 206 x\r\nContent-Range: bytes 0-9/10\r\nTransfer-Encoding: chunked\r\n\r\n";
+    desk.link_says(link, format!("{head}3\r\nabc\r\n0\r\n\r\n"));
+    let answer = desk.read(client);
+    assert_eq!((status_of(&answer), header(&answer, "Content-Length").as_deref()), (206, Some("10")));
+    assert_eq!(body(&answer), "abc");
+    assert!(desk.closed.contains(&client), "what is missing is not waited for");
+}
+
 #[test]
 fn an_answer_without_a_length_ends_with_its_connection() {
     let mut desk = desk();
@@ -370,6 +384,15 @@ fn a_name_that_leads_into_this_house_is_told_nothing() {
         }
         assert_eq!(status_of(&desk.read(client)), status);
     }
+}
+
+#[test]
+fn more_parts_than_anybody_needs_are_asked_of_nobody() {
+    let mut desk = desk();
+    let parts: Vec<String> = (0..200).map(|n| format!("{}-{}", 2 * n, 2 * n)).collect();
+    let client = desk.wants(FILM, &format!("Range: bytes={}\r\n", parts.join(",")));
+    assert_eq!(status_of(&desk.read(client)), 416);
+    assert!(desk.links.is_empty());
 }
 
 #[test]
