@@ -5,6 +5,8 @@
 mod admission;
 mod endpoint;
 mod session;
+#[cfg(test)]
+mod status_tests;
 mod takeover;
 #[cfg(test)]
 mod tests;
