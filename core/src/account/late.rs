@@ -151,3 +151,44 @@ impl Accounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use super::super::stage::*;
+    use super::*;
+    use crate::config::Provider;
+
+    #[test]
+    fn what_providers_answer_at_their_limit() {
+        let limits = [401, 403, 404, 429, 503].map(|status| is_limit(Failure::Status(status)));
+        assert_eq!(limits, [true, true, false, true, false]);
+        assert!(is_limit_of_source(Loss::Forbidden) && !is_limit_of_source(Loss::Reset));
+    }
+
+    #[test]
+    fn only_what_takes_longer_than_is_known_is_news() {
+        let mut lateness = Lateness::default();
+        assert_eq!(lateness.learn(ms(700), ms(700)), None, "nothing was closed");
+        lateness.closed(ms(0));
+        assert_eq!(lateness.learn(ms(1_000), ms(700)), Some(millis(700)));
+        assert_eq!(lateness.learn(ms(1_000), ms(700)), None);
+        assert_eq!(lateness.learn(ms(1_000), ms(701)), Some(millis(701)));
+        assert_eq!(lateness.learn(ms(1_000), ms(9_000)), Some(LONGEST));
+        assert_eq!((lateness.now(ms(300_999)), lateness.now(ms(301_000))), (LONGEST, LONGEST / 2));
+    }
+
+    #[test]
+    fn a_request_is_made_again_within_two_seconds_and_not_later() {
+        for cooling in [2_000, 9_000] {
+            let mut stage = Stage::new(vec![Provider { cooling: millis(cooling), ..limits(&[1]) }]);
+            let first = stage.grant(wish(playback(1)));
+            stage.close(first);
+            let again = stage.grant(wish(playback(1)));
+            let late = stage.room.late(ms(0), again.allocation, None).unwrap();
+            assert_eq!(late.until, ms(2_000), "a cooling of {cooling} ms");
+            assert_eq!(stage.room.late(ms(2_000), again.allocation, Some(late)), None);
+        }
+    }
+}

@@ -73,6 +73,14 @@ fn an_account_that_its_provider_does_not_want_is_tried_last_for_a_while() {
 }
 
 #[test]
+fn an_account_is_to_blame_only_where_its_provider_forbids_it() {
+    let of_status = |status| Blame::from(Failure::Status(status));
+    assert_eq!([of_status(401), of_status(403)], [Blame::Account; 2]);
+    assert_eq!([of_status(404), of_status(429), of_status(503)], [Blame::Connection; 3]);
+    assert_eq!([Blame::from(Loss::Forbidden), Blame::from(Loss::Reset)], [Blame::Account, Blame::Connection]);
+}
+
+#[test]
 fn an_account_with_which_something_plays_is_wanted_again() {
     let mut stage = Stage::of(&[1, 1]);
     let grant = stage.grant(wish(playback(1)));

@@ -366,6 +366,19 @@ fn who_is_held_when_a_feed_ends_is_told() {
 }
 
 #[test]
+fn nothing_is_left_of_a_feed_that_was_closed() {
+    let mut stage = Stage::new(settings());
+    stage.poll(0, 1);
+    stage.media(0, 3001, 1000, 0);
+    let feed = stage.feed;
+    assert_eq!((stage.feeds.viewer_count(), stage.feeds.timer_count() > 0), (1, true));
+    stage.feeds.close(at(3600), feed, &mut stage.out);
+    assert_eq!((stage.feeds.viewer_count(), stage.feeds.timer_count()), (0, 0));
+    assert!(stage.feeds.status(at(3600), feed).is_none());
+    stage.feeds.close(at(3601), feed, &mut stage.out);
+}
+
+#[test]
 fn a_feed_that_was_cleared_goes_on_with_a_discontinuity() {
     let mut stage = Stage::new(settings());
     stage.media(0, 6001, 1000, 0);
@@ -373,6 +386,37 @@ fn a_feed_that_was_cleared_goes_on_with_a_discontinuity() {
     let viewer = stage.poll(7_000, 1);
     stage.media(8_000, 12_001, 1000, 0);
     assert_eq!(stage.rows(viewer), [(4, 2000, true), (5, 2000, false)], "the fourth was not whole");
+}
+
+#[test]
+fn no_random_access_point_is_asked_for_of_who_sends_nothing() {
+    for (last, asked) in [(None, false), (Some(1), true)] {
+        let mut stage = Stage::new(settings());
+        stage.poll(0, 1);
+        stage.push(0, Some(0));
+        if let Some(last) = last {
+            stage.push(last, None);
+        }
+        stage.tick(2000);
+        assert_eq!(stage.feeds.next_uncut().is_some(), asked, "{last:?}");
+    }
+}
+
+#[test]
+fn what_comes_too_late_is_counted() {
+    let mut stage = Stage::new(settings());
+    let gone = stage.poll(0, 1);
+    stage.feeds.leave(at(1), gone);
+    stage.feeds.leave(at(2), gone);
+    stage.feeds.polled(at(2), gone, 5);
+    stage.feeds.end(at(2), gone, ViewerEnd::Ended, &mut stage.out);
+    assert_eq!((stage.feeds.ignored(), stage.outputs()), (3, vec![]));
+    // One that does not poll.
+    let request = stage.request();
+    stage.feeds.join(at(3), request, stage.feed, &mut stage.out);
+    let Some(Output::Joined { viewer, .. }) = stage.out.pop_back() else { panic!("not let in") };
+    stage.feeds.polled(at(4), viewer, 5);
+    assert_eq!((stage.feeds.ignored(), stage.feeds.status(at(4), stage.feed).unwrap().bytes_out), (4, 0));
 }
 
 #[test]

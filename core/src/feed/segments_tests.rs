@@ -193,3 +193,64 @@ fn a_feed_that_was_cleared_has_nothing_to_let_go_of() {
     stage.feeds.clear(stage.feed);
     assert_eq!((stage.feeds.deadline(), stage.writer), (None, A));
 }
+
+#[test]
+fn only_what_lies_before_a_pause_longer_than_a_segment_is_past() {
+    let longest = settings().hls.target() * 1000;
+    for (pause, past) in [(longest, false), (longest + 1, true)] {
+        let mut stage = Stage::new(settings());
+        stage.media(0, 3_001, 1000, 0);
+        let goes_on = 3_500 + pause;
+        stage.push(goes_on, Some(goes_on * 90));
+        let viewer = stage.poll(goes_on + 1, 1);
+        assert_eq!(stage.rows(viewer).is_empty(), past, "after {pause} ms");
+
+        // Audio comes before the key frame.
+        let mut stage = Stage::new(settings());
+        stage.push(0, Some(0));
+        stage.push(pause, None);
+        stage.push(pause + 100, Some((pause + 100) * 90));
+        let viewer = stage.poll(pause + 101, 1);
+        assert_eq!(stage.rows(viewer).is_empty(), past, "after {pause} ms");
+    }
+}
+
+#[test]
+fn what_nobody_polled_for_is_kept_unless_it_is_too_long_for_the_list() {
+    let longest = settings().hls.longest().as_millis() as u64;
+    for (length, rows) in [(longest, vec![(0, longest, false)]), (longest + 1, vec![])] {
+        let mut stage = Stage::new(settings());
+        stage.push(0, Some(0));
+        stage.push(2_000, None);
+        stage.push(length, None);
+        // The publisher's clock jumped.
+        stage.push(length + 100, Some(WRAP / 2));
+        let viewer = stage.poll(length + 200, 1);
+        assert_eq!(stage.rows(viewer), rows);
+    }
+}
+
+#[test]
+fn what_was_cut_off_goes_on_where_the_stream_does() {
+    let mut stage = Stage::new(settings());
+    let viewer = stage.poll(0, 1);
+    stage.push(0, Some(0));
+    (1..11).for_each(|n| stage.push(n * 500, None));
+    stage.ask(5_100, viewer);
+    (11..15).for_each(|n| stage.push(n * 500, None));
+    stage.media(7_500, 11_501, 2000, 0);
+    let viewer = stage.poll(11_600, 2);
+    let rows = stage.rows(viewer);
+    assert!(rows.len() > 2 && rows.iter().all(|row| !row.2), "{rows:?}");
+}
+
+#[test]
+fn what_comes_after_a_stream_was_cleared_in_its_first_segment_follows_on_nothing() {
+    let mut stage = Stage::new(settings());
+    stage.push(0, Some(0));
+    stage.feeds.clear(stage.feed);
+    let viewer = stage.poll(1_000, 1);
+    stage.media(2_000, 6_001, 1000, 0);
+    let discontinuous: Vec<bool> = stage.rows(viewer).iter().map(|row| row.2).collect();
+    assert_eq!(discontinuous, [true, false]);
+}

@@ -6,6 +6,8 @@ mod admission;
 mod endpoint;
 mod midway;
 mod session;
+#[cfg(test)]
+mod status_tests;
 mod takeover;
 #[cfg(test)]
 mod tests;

@@ -18,15 +18,15 @@ use crate::twins::Twins;
 
 /// A publisher's rhythm: audio each 20 ms, video each 33 ms, RTCP each second, while it lives.
 #[derive(Clone, Copy, Default)]
-struct Rhythm {
+pub(super) struct Rhythm {
     audio: u64,
     video: u64,
     control: u64,
 }
 
-const AUDIO_VIDEO: Rhythm = Rhythm { audio: 20, video: 33, control: 1000 };
+pub(super) const AUDIO_VIDEO: Rhythm = Rhythm { audio: 20, video: 33, control: 1000 };
 
-struct Publisher {
+pub(super) struct Publisher {
     rhythm: Rhythm,
     from: u64,
     /// It sends nothing more from here on.
@@ -45,7 +45,7 @@ impl Publisher {
 }
 
 #[derive(Default)]
-struct Peers {
+pub(super) struct Peers {
     now: u64,
     publishers: BTreeMap<SessionId, Publisher>,
     entropy: u8,
@@ -67,7 +67,7 @@ impl Env for Peers {
     }
 }
 
-fn ms(ms: u64) -> Time {
+pub(super) fn ms(ms: u64) -> Time {
     Time::from_micros(ms * 1000)
 }
 
@@ -88,19 +88,19 @@ impl Fate {
 }
 
 /// An edge, its peers, and a driver that answers at once.
-struct Stage {
-    edge: Twins,
-    peers: Peers,
+pub(super) struct Stage {
+    pub edge: Twins,
+    pub peers: Peers,
     fates: BTreeMap<RequestId, Fate>,
     ended: Vec<(SessionId, EndReason, u64)>,
     asked: Vec<Output>,
     /// Whether finished sessions are released at once.
-    release: bool,
+    pub release: bool,
     requests: u64,
 }
 
 impl Stage {
-    fn new(endpoint: Endpoint) -> Self {
+    pub fn new(endpoint: Endpoint) -> Self {
         Stage {
             edge: Twins::new(Config { endpoints: vec![endpoint], ..Config::default() }),
             peers: Peers::default(),
@@ -112,12 +112,12 @@ impl Stage {
         }
     }
 
-    fn one_slot() -> Self {
+    pub fn one_slot() -> Self {
         Stage::new(Endpoint::default())
     }
 
     /// One slot, whose holder has died after so many ms.
-    fn dead_holder(dies: u64) -> (Self, SessionId) {
+    pub fn dead_holder(dies: u64) -> (Self, SessionId) {
         let mut stage = Stage::one_slot();
         let holder = stage.publish(AUDIO_VIDEO);
         stage.run(dies);
@@ -136,7 +136,7 @@ impl Stage {
         self.input(Input::Media { feed, from, data, random_access });
     }
 
-    fn input(&mut self, input: Input) {
+    pub fn input(&mut self, input: Input) {
         let now = self.peers.now;
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
@@ -165,7 +165,7 @@ impl Stage {
     }
 
     /// Runs every deadline up to `until` at its own time.
-    fn run(&mut self, until: u64) {
+    pub fn run(&mut self, until: u64) {
         while let Some(at) = self.edge.deadline().filter(|at| *at <= ms(until)) {
             self.peers.now = at.as_micros().div_ceil(1000).max(self.peers.now);
             self.input(Input::Tick);
@@ -173,7 +173,7 @@ impl Stage {
         self.peers.now = until;
     }
 
-    fn post(&mut self) -> RequestId {
+    pub fn post(&mut self) -> RequestId {
         self.requests += 1;
         let request = RequestId(self.requests);
         self.input(Input::Offer { request, endpoint: EndpointId(0) });
@@ -181,7 +181,7 @@ impl Stage {
     }
 
     /// A publisher that is let in now and delivers from now on.
-    fn publish(&mut self, rhythm: Rhythm) -> SessionId {
+    pub fn publish(&mut self, rhythm: Rhythm) -> SessionId {
         let request = self.post();
         let session = self.fates[&request].session();
         let from = self.peers.now;
@@ -197,7 +197,7 @@ impl Stage {
         self.fates.get(&request).copied()
     }
 
-    fn reasons(&self, session: SessionId) -> Vec<EndReason> {
+    pub fn reasons(&self, session: SessionId) -> Vec<EndReason> {
         self.ended.iter().filter(|(each, ..)| *each == session).map(|(_, reason, _)| *reason).collect()
     }
 
