@@ -1,5 +1,6 @@
 //! The random world over fixed seeds, and every scenario twice.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -7,8 +8,8 @@ use std::time::{Duration, Instant};
 use holdfast_core::time::Time;
 use holdfast_sim::{Failure, Report, Scenario, Witness, run, scenarios};
 
-/// So many seeds of the random world, or as many as there are in this time, but these at least: over them every fault has to bite
-/// and every mark to be reached.
+/// So many seeds of the random world, or as many as there are in this time, but these at least, and more while a fault has not bitten
+/// or a mark was not reached.
 const SEEDS: u64 = 20_000;
 const LONG: Duration = Duration::from_secs(60);
 const ENOUGH: u64 = 4000;
@@ -18,36 +19,55 @@ fn of_the_world() -> impl Iterator<Item = &'static Scenario> {
     scenarios().iter().filter(|scenario| !scenario.name.starts_with("canary") && !scenario.name.starts_with("net-"))
 }
 
+/// What the runs came to.
+#[derive(Default)]
+struct Seen {
+    witness: Witness,
+    runs: u64,
+    events: u64,
+    simulated: Duration,
+}
+
+impl Seen {
+    fn add(&mut self, report: &Report) {
+        self.witness.merge(&report.witness);
+        (self.runs, self.events) = (self.runs + 1, self.events + report.events);
+        self.simulated += report.simulated;
+    }
+
+    fn inert(&self) -> Vec<&'static str> {
+        self.witness.faults.missing().chain(self.witness.marks.missing()).collect()
+    }
+}
+
 #[test]
 fn every_invariant_holds_over_the_seeds_and_every_fault_bites() {
-    let (started, next) = (Instant::now(), AtomicU64::new(0));
+    let (started, next, seen) = (Instant::now(), AtomicU64::new(0), Mutex::new(Seen::default()));
     let half = || {
-        let (mut all, mut runs, mut events, mut simulated) = (Witness::default(), 0, 0, Duration::ZERO);
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= SEEDS || seed >= ENOUGH && started.elapsed() >= LONG {
-                return (all, runs, events, simulated);
+            let late = seed >= ENOUGH && started.elapsed() >= LONG;
+            if seed >= SEEDS || late && seen.lock().unwrap().inert().is_empty() {
+                return;
             }
-            let report: Report = run("random", seed, None).unwrap_or_else(|failure| panic!("{failure}"));
-            all.merge(&report.witness);
-            (runs, events, simulated) = (runs + 1, events + report.events, simulated + report.simulated);
+            let report = run("random", seed, None).unwrap_or_else(|failure| panic!("{failure}"));
+            seen.lock().unwrap().add(&report);
         }
     };
-    let (mut all, mut runs, mut events, mut simulated) = (Witness::default(), 0, 0, Duration::ZERO);
     thread::scope(|scope| {
         let halves = [scope.spawn(half), scope.spawn(half)];
         for half in halves {
-            let half = half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            all.merge(&half.0);
-            (runs, events, simulated) = (runs + half.1, events + half.2, simulated + half.3);
+            half.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
     });
+    let seen = seen.into_inner().unwrap();
+    let Seen { witness, runs, events, simulated } = &seen;
     let took = started.elapsed();
     println!("{runs} seeds, {events} events, {simulated:?} of simulated time in {took:?}");
-    for (name, count) in all.faults.iter().chain(all.marks.iter()) {
+    for (name, count) in witness.faults.iter().chain(witness.marks.iter()) {
         println!("{count:>10}  {name}");
     }
-    let inert: Vec<_> = all.faults.missing().chain(all.marks.missing()).collect();
+    let inert = seen.inert();
     assert!(inert.is_empty(), "never bit, or never reached, over {runs} seeds: {inert:?}");
 }
 

@@ -102,3 +102,13 @@ fn a_marked_journal_holds_everything_and_has_a_snapshot_in_so_many_bytes() {
     // Fewer where four times the last one is more.
     assert!((2..=bytes.len() / 20_000).contains(&snapshots), "{snapshots} in {}", bytes.len());
 }
+
+#[test]
+fn a_log_is_recorded_again_as_the_same_run() {
+    let mut edge = Recorded::on(config());
+    rounds(&mut edge, 50);
+    let log = Log::read(&edge.journal().unwrap()).unwrap();
+    let mut again = Recorded::ring(config(), 4_096);
+    log.record(&mut again);
+    assert_eq!((again.digest(), again.calls()), (edge.digest(), edge.calls()));
+}

@@ -352,7 +352,10 @@ impl Sessions {
         let (mut took, mut open) = (None, None);
         loop {
             let left = WARM_UP.saturating_sub(started.elapsed());
-            let post = self.inbox.wait(left).ok_or_else(|| GstError::WarmUp(format!("no answer within {} s", WARM_UP.as_secs())))?;
+            let post = self
+                .inbox
+                .wait(left)
+                .ok_or_else(|| GstError::WarmUp(format!("no answer within {} s", WARM_UP.as_secs())))?;
             let Post::Signal(id, signal) = post else { continue };
             match self.signal(id, signal) {
                 Some(MediaEvent::Answered { .. }) => {
