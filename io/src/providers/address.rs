@@ -272,10 +272,31 @@ mod tests {
         ] {
             assert_eq!(replaced(&listed.parse().unwrap(), &from, &to).as_str(), own, "{listed}");
         }
+        // A password that is the name is one all the same.
+        let url = "http://p/x?username=a&password=a".parse().unwrap();
+        let own = replaced(&url, &credentials("a", "a"), &credentials("b", "c"));
+        assert_eq!(own.as_str(), "http://p/x?username=b&password=c");
         // What is equal by chance stays: both have to be there, side by side.
         let (from, to) = (credentials("live", "1"), credentials("x", "y"));
         let url = "http://p/live/live/1/7.ts".parse().unwrap();
         assert_eq!(replaced(&url, &from, &to).as_str(), "http://p/live/x/y/7.ts");
+    }
+
+    #[test]
+    fn what_a_list_says_of_a_stream_goes_before_what_is_said_of_all() {
+        let settings = ProviderSettings {
+            user_agent: String::from("VLC"),
+            ..crate::providers::tests::settings("http://p.example/", &[("a", "b")])
+        };
+        let said = |own: &str| -> Vec<String> {
+            fields(&settings, own)
+                .iter()
+                .map(|(name, value)| format!("{}: {}", name.as_str(), value.as_str()))
+                .collect()
+        };
+        assert_eq!(said(""), ["User-Agent: VLC"]);
+        assert_eq!(said("Referer: http://r\nUser-Agent: Own\n"), ["Referer: http://r", "User-Agent: Own"]);
+        assert_eq!(said("Host: evil\nUser-Agent: Own\n"), ["User-Agent: Own"]);
     }
 
     #[test]

@@ -550,6 +550,9 @@ mod tests {
         assert_eq!(one.find(Kind::Live, one.key_at(3)).collect::<Vec<_>>(), [3]);
         assert_eq!(other.find(Kind::Live, a).collect::<Vec<_>>(), [0]);
         assert_ne!(other.key_at(1), a);
+        let hls = Entry { extension: "m3u8", ..entry("A", "x", "http://a/1.m3u8") };
+        one.add(&ALL, Kind::Live, &hls);
+        assert_ne!(one.key_at(4), a, "nor is what comes in another format");
         assert_eq!(one.by_id(Kind::Live, id_of(a)), Some(a));
         assert_eq!(one.by_id(Kind::Film, id_of(a)), None);
     }
