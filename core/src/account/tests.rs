@@ -383,3 +383,56 @@ fn counts_tell_what_happened() {
     let expected = AccountCounts { granted: 3, confirmed: 1, graced: 0, preempted: 1, failed: 1, expired: 1 };
     assert_eq!(counts, expected);
 }
+
+#[test]
+fn a_slot_that_rests_in_time_is_counted_on_and_no_other() {
+    let wait = Stage::of(&[1]).room.preemption_wait;
+    for (cooling, counts) in [(wait - millis(1), true), (wait, false)] {
+        let mut stage = Stage::new(vec![Provider { cooling, ..limits(&[1]) }]);
+        let grant = stage.grant(wish(playback(1)));
+        stage.release(grant);
+        assert_eq!(stage.acquire(stage.patient(playback(2))), Acquired::Waiting);
+        let by = stage.room.allocation(grant.allocation).unwrap().expected_by;
+        assert_eq!(by, counts.then_some(playback(2)), "{cooling:?}");
+    }
+}
+
+#[test]
+fn slots_have_rested_one_after_the_other() {
+    let mut stage = Stage::new(vec![Provider { cooling: millis(500), ..limits(&[2]) }]);
+    let (first, second) = (stage.grant(wish(playback(1))), stage.grant(wish(playback(2))));
+    stage.close(first);
+    stage.run(200);
+    stage.close(second);
+    stage.run(299);
+    assert_eq!(stage.acquire(wish(playback(3))), Acquired::Exhausted);
+    stage.run(1);
+    assert_eq!(stage.account(playback(3)), 0);
+}
+
+#[test]
+fn a_slot_that_has_rested_is_its_titles_no_more() {
+    let mut stage = Stage::new(vec![Provider { cooling: millis(500), ..limits(&[1, 1]) }]);
+    let grant = stage.grant(wish(playback(1)));
+    stage.close(grant);
+    stage.end(playback(1));
+    stage.run(500);
+    assert_eq!(stage.account(playback(1)), 1, "it is the turn of the other account");
+}
+
+#[test]
+fn a_grace_that_is_needed_no_more_ends_in_its_time_and_nobody_gives_way() {
+    let mut provider = limits(&[1]);
+    provider.accounts[0].overlap = true;
+    let mut stage = Stage::new(vec![provider]);
+    let grant = stage.grant(remembered(7, playback(1)));
+    stage.confirm(grant);
+    stage.close(grant);
+    stage.rest(playback(1));
+    stage.grant(Wish { patience: Patience::Until(ms(2_000), Grace::Instant), ..wish(playback(2)) });
+    stage.end(playback(1));
+    let graced = |stage: &Stage| stage.room.account(AccountId(0)).unwrap().graced;
+    assert!(graced(&stage));
+    stage.run(2_000);
+    assert!(!graced(&stage) && stage.told.is_empty(), "{:?}", stage.told);
+}

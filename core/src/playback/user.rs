@@ -107,3 +107,13 @@ impl User {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Place;
+
+    #[test]
+    fn each_place_has_its_word() {
+        assert_eq!([Place::Normal, Place::Soft, Place::Grace].map(Place::as_str), ["normal", "soft", "grace"]);
+    }
+}
