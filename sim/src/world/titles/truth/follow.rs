@@ -342,7 +342,8 @@ impl Truth {
                 });
                 let Some(row) = titles.playbacks.get_mut(&id) else { return };
                 row.stirred = now;
-                row.silent = row.silent.filter(|_| others);
+                // What waits goes on with what was granted.
+                row.silent = row.silent.filter(|_| others || waits);
                 row.failed = broke.then_some(now).or(row.failed);
                 let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
                 let window = row.viewing.item.traits(&titles.settings).window;
