@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::replay::write_page;
 use clap::Args;
 use holdfast_sim::shrink::{Calls, Shrunk, run_taped, shrink};
 use holdfast_sim::story::Story;
@@ -128,37 +129,37 @@ impl Sim {
 
     fn one(&self, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
         let trace = (!self.quiet).then_some(out as &mut dyn Write);
-        let result = match &self.html {
+        let (result, story) = match &self.html {
             Some(file) => match record(&self.scenario, self.seed, options, trace) {
-                Ok((result, story)) => {
-                    write(file, story::page(&story).as_bytes())?;
-                    result
-                }
+                Ok((result, story)) => (result, Some((file, story))),
                 Err(untold) => {
                     out.flush()?;
                     eprintln!("{untold}");
                     return Ok(ExitCode::FAILURE);
                 }
             },
-            None => run_with(&self.scenario, self.seed, options, trace),
+            None => (run_with(&self.scenario, self.seed, options, trace), None),
         };
+        // What was found is said, whether it can be written or not.
+        let mut written = story.map_or(Ok(()), |(file, story)| page(file, &story));
         if let Some(file) = &self.journal {
             let (_, tapes) = run_taped(&self.scenario, self.seed, options);
             match tapes.first() {
-                Some(tape) => write(file, &tape.journal())?,
+                Some(tape) => written = written.and(write(file, &tape.journal())),
                 None if result.is_ok() => eprintln!("{} keeps no journal: nothing is written", self.scenario),
                 None => {}
             }
         }
-        match result {
+        let code = match result {
             Ok(Report { hash, figures, events, simulated, .. }) => {
                 writeln!(out, "{events} events in {simulated:?} of simulated time")?;
                 writeln!(out, "hash: {hash:016x}")?;
                 writeln!(out, "{figures}")?;
-                Ok(ExitCode::SUCCESS)
+                ExitCode::SUCCESS
             }
-            Err(failure) => fail(&failure, out),
-        }
+            Err(failure) => fail(&failure, out)?,
+        };
+        written.map(|()| code)
     }
 
     /// One of many seeds failed.
@@ -191,13 +192,14 @@ impl Sim {
                 after.faults, before.faults, after.actors, before.actors
             )?;
         }
+        let mut written = Ok(());
         match &calls {
             Some(calls) => {
                 let Calls { before, log, .. } = calls;
                 writeln!(out, "it takes {} of {before} calls:", log.calls.len())?;
                 writeln!(out, "{calls}")?;
                 if let Some(file) = &self.journal {
-                    write(file, &log.write())?;
+                    written = written.and(write(file, &log.write()));
                 }
             }
             None => {
@@ -209,11 +211,12 @@ impl Sim {
         }
         if let Some(file) = &self.html {
             match drawn(&failure, calls.as_ref()) {
-                Some(story) => write(file, story::page(&story).as_bytes())?,
+                Some(story) => written = written.and(page(file, &story)),
                 None => writeln!(out, "no edge of it kept a journal: {} is not written", file.display())?,
             }
         }
-        fail(&failure, out)
+        let code = fail(&failure, out)?;
+        written.map(|()| code)
     }
 }
 
@@ -229,6 +232,10 @@ fn drawn(failure: &Failure, calls: Option<&Calls>) -> Option<Story> {
 
 fn write(file: &Path, journal: &[u8]) -> io::Result<()> {
     std::fs::write(file, journal).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+}
+
+fn page(file: &Path, story: &Story) -> io::Result<()> {
+    write_page(file, story).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
 }
 
 fn list_scenarios(out: &mut impl Write) -> io::Result<()> {

@@ -260,9 +260,20 @@ pub fn decode(file: &Path) -> Decoded {
         .expect("ffmpeg is installed; tests/run does it");
     let progress = String::from_utf8_lossy(&output.stdout).into_owned();
     let frames = progress.lines().filter_map(|line| line.strip_prefix("frame=")?.trim().parse().ok()).next_back();
-    let complaints: Vec<String> = String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned).collect();
+    let complaints = beside_the_scaler(String::from_utf8_lossy(&output.stderr).lines().map(str::to_owned));
     assert!(output.status.success(), "ffmpeg cannot decode {}: {complaints:?}", file.display());
     Decoded { frames: frames.unwrap_or(0), complaints }
+}
+
+/// What ffmpeg said but for its scaler's lines and for those that say that one of them is repeated: a browser changes the size of its
+/// picture as it likes.
+pub fn beside_the_scaler(lines: impl Iterator<Item = String>) -> Vec<String> {
+    let mut expected = false;
+    let is_other = |text: &String| {
+        expected = text.starts_with("[swscaler") || expected && text.trim_start().starts_with("Last message repeated");
+        !expected
+    };
+    lines.filter(is_other).collect()
 }
 
 /// What ffmpeg says of lost and damaged packets in a file, whose end is amid one of each stream.

@@ -51,21 +51,11 @@ fn frames(player: &Process) -> u64 {
 
 /// What it said beside its progress.
 fn complaints(player: &Process) -> Vec<String> {
-    // A browser changes the size of its picture as it likes; a line that says so may be said to be repeated.
-    let mut expected = false;
-    let mut is_scaler = move |text: &str| {
-        expected = text.starts_with("[swscaler") || expected && text.trim_start().starts_with("Last message repeated");
-        expected
-    };
     let is_progress = |text: &str| {
         text.split_once('=').is_some_and(|(key, _)| key.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_'))
     };
-    player
-        .lines()
-        .iter()
-        .map(|line| line.text.clone())
-        .filter(|text| !text.is_empty() && !is_progress(text) && !is_scaler(text))
-        .collect()
+    let lines = player.lines().into_iter().map(|line| line.text);
+    viewer::beside_the_scaler(lines.filter(|text| !text.is_empty() && !is_progress(text)))
 }
 
 #[test]

@@ -21,9 +21,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use holdfast_core::journal::{Digest, Head, JournalFault, replay};
+use holdfast_core::journal::{Digest, Head, JournalFault, MAGIC, replay};
 
-use holdfast_sim::story;
+use holdfast_sim::story::{self, Story};
 
 use crate::config;
 use finding::{Finding, Judged};
@@ -179,8 +179,23 @@ impl Replay {
             Judged::Broken(Finding { at, id, what, .. }) => story.broken(*at, *id, what.clone()),
             Judged::Not | Judged::Right(_) => story,
         };
-        std::fs::write(page, story::page(&story))
+        write_page(page, &story)
     }
+}
+
+/// Writes a page, but not in the place of a journal: what it shows may be nowhere else.
+///
+/// # Errors
+/// Those of the system, and that there is a journal.
+pub(crate) fn write_page(path: &Path, story: &Story) -> io::Result<()> {
+    let mut begins = Vec::new();
+    if let Ok(file) = File::open(path) {
+        file.take(7).read_to_end(&mut begins)?;
+    }
+    if begins == MAGIC[..7] {
+        return Err(io::Error::other("that is a journal, which the page would take the place of; name another file"));
+    }
+    std::fs::write(path, story::page(story))
 }
 
 /// Replays; a panic of the core is a finding and not the end of this program.

@@ -72,6 +72,11 @@ impl fmt::Display for Stopped {
                 "[recorder] file: another Holdfast records into {}; give each a `file` of its own",
                 path.display()
             ),
+            Stopped::Recorder(_, Unrecordable::Foreign(path)) => write!(
+                f,
+                "[recorder] file: what is in {} is no journal, and would be lost: name another `file`, or move that away",
+                path.display()
+            ),
             Stopped::Recorder(path, Unrecordable::Failed(error)) => write!(
                 f,
                 "[recorder] file: {} cannot be recorded into: {error}; name a file that this user may write, or none",

@@ -7,18 +7,21 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use holdfast_core::journal::MAGIC;
 use holdfast_io::server::Piece;
 use tracing::warn;
 
 /// Pieces that may wait for the disk, one a second: what does not fit is left out up to the next segment.
 const QUEUE: usize = 64;
+/// What every journal begins with, whatever its version.
+const NAME: &[u8] = MAGIC.split_at(7).0;
 /// How long the end of the program waits for the rest.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -27,6 +30,8 @@ const LAST: Duration = Duration::from_secs(2);
 pub enum Unrecordable {
     /// Somebody does already.
     Taken,
+    /// There is something else in the file of this path, which would be lost.
+    Foreign(PathBuf),
     /// What the system says.
     Failed(io::Error),
 }
@@ -99,6 +104,15 @@ impl Tape {
     fn open(path: &Path, most: u64) -> Result<Tape, Unrecordable> {
         let before = beside(path, ".1");
         let file = locked(path)?;
+        if before.exists() {
+            // It may be what another one records into, which would lose it.
+            drop(locked(&before)?);
+        }
+        for named in [path, &before] {
+            if !is_recorded(named)? {
+                return Err(Unrecordable::Foreign(named.to_owned()));
+            }
+        }
         let mut tape = Tape { path: path.to_owned(), before, file, length: 0, most };
         if tape.file.metadata()?.len() > 0 {
             // What a run before left may be what somebody wants to see.
@@ -182,6 +196,17 @@ fn locked(path: &Path) -> Result<File, Unrecordable> {
     }
 }
 
+/// Whether what is in a file is a recorder's, whole or cut off, or nothing.
+fn is_recorded(path: &Path) -> io::Result<bool> {
+    let mut begins = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(NAME.len() as u64).read_to_end(&mut begins)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(error),
+    };
+    Ok(NAME.starts_with(&begins))
+}
+
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
@@ -203,7 +228,7 @@ mod tests {
     }
 
     fn segment(gap: bool) -> Piece {
-        Piece::Segment { head: Bytes::from_static(b"HEAD"), gap }
+        Piece::Segment { head: Bytes::from_static(NAME), gap }
     }
 
     fn frame(bytes: &'static str) -> Piece {
@@ -237,14 +262,18 @@ mod tests {
             recorder.record(piece);
         }
         drop(recorder);
-        assert_eq!((content(&before), content(&path)), ("HEADonemore".into(), "HEADtwoo".into()));
+        assert_eq!((content(&before), content(&path)), ("HOLDFSTonemore".into(), "HOLDFSTtwoo".into()));
         let mut again = start();
         // What is no segment's beginning is nothing to begin with.
         for piece in [frame("lost"), open("lost"), segment(false), frame("3"), segment(false), frame("4")] {
             again.record(piece);
         }
         drop(again);
-        assert_eq!((content(&before), content(&path)), ("HEADtwoo".into(), "HEAD34".into()), "a run before is kept");
+        assert_eq!(
+            (content(&before), content(&path)),
+            ("HOLDFSTtwoo".into(), "HOLDFST34".into()),
+            "a run before is kept"
+        );
         let mut gap = start();
         for piece in [segment(false), frame("5"), segment(true), frame("7")] {
             gap.record(piece);
@@ -252,7 +281,7 @@ mod tests {
         drop(gap);
         assert_eq!(
             (content(&before), content(&path)),
-            ("HEAD5".into(), "HEAD7".into()),
+            ("HOLDFST5".into(), "HOLDFST7".into()),
             "nothing is missing within one"
         );
         assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 2, "nothing else is left");
@@ -275,6 +304,25 @@ mod tests {
         assert!(matches!(Recorder::start(&path, 4), Err(Unrecordable::Taken)));
         drop(recorder);
         assert!(Recorder::start(&path, 4).is_ok());
+        fs::remove_dir_all(&directory).expect("it is ours");
+    }
+
+    #[test]
+    fn what_is_something_elses_is_left_as_it_is() {
+        let directory = directory("foreign");
+        let (path, before) = (directory.join("edge"), directory.join("edge.1"));
+        for foreign in [&path, &before] {
+            fs::write(foreign, "dear diary").expect("it can be written");
+            let refused = Recorder::start(&path, 40).err();
+            assert!(matches!(&refused, Some(Unrecordable::Foreign(named)) if named == foreign), "{refused:?}");
+            assert_eq!(content(foreign), "dear diary");
+            fs::remove_file(foreign).expect("it is ours");
+        }
+        // Another one's file is no place for what this one recorded before.
+        let other = Recorder::start(&before, 40).expect("it can be written");
+        assert!(matches!(Recorder::start(&path, 40), Err(Unrecordable::Taken)));
+        drop(other);
+        assert!(Recorder::start(&path, 40).is_ok());
         fs::remove_dir_all(&directory).expect("it is ours");
     }
 

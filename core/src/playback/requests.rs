@@ -159,6 +159,10 @@ impl Playbacks {
         {
             self.answer(cx, id, place, RefuseReason::Busy);
         }
+        if let Some(title) = self.playbacks.get_mut(id).and_then(|playback| playback.title.as_mut()) {
+            // Also where nothing can be fetched yet for another reason: what is over must not be due for ever.
+            title.pause = title.pause.filter(|until| *until > now);
+        }
         self.advance(cx, id);
     }
 

@@ -105,6 +105,8 @@ impl Turn<'_, '_> {
             Phase::Live => Vec::from([index]),
             _ => self.channel.round.candidates(now, spacing).collect(),
         };
+        // What is kept has the same claim from now on, and nothing tells it later.
+        self.tell_strength();
         let strength = self.strength().unwrap_or(Strength::PROBE);
         let kept = self.channel.kept;
         let Some(origins) = &mut self.channel.origins else { return Attempt::Failed };

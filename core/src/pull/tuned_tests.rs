@@ -437,6 +437,28 @@ fn a_look_at_an_earlier_origin_takes_nobodys_account() {
 }
 
 #[test]
+fn whoever_comes_back_when_an_earlier_origin_is_to_be_looked_at_is_nobody_who_lingers() {
+    let mut looks = 0;
+    for watched in (1_000..40_000).step_by(500) {
+        let mut house = House::many(&[&[1], &[1]]);
+        house.origins.insert((7, 0), Origin::Fails(Loss::Refused, 20));
+        let viewer = house.viewer(7, &[0, 1]);
+        house.run(watched);
+        house.leave(viewer);
+        house.run(1_000);
+        let opens = house.opens.len();
+        house.viewer(7, &[0, 1]);
+        looks += house.opens.len() - opens;
+        house.tune(8, &[1]);
+        house.set_strength(8, strength(9));
+        let weaker = house.watch(8, &[1]);
+        house.run(500);
+        assert!(!matches!(house.fate(weaker), Some(Fate::Joined(..))), "after {watched} ms: {:?}", house.notes);
+    }
+    assert!(looks > 0, "nobody came when it was to be looked at");
+}
+
+#[test]
 fn a_silent_origin_gives_way_to_an_equal_after_its_time() {
     let mut house = House::of(&[1]);
     house.origins.insert((7, 0), Origin::Silent);
