@@ -98,8 +98,14 @@ pub fn media(serial: u64, length: usize) -> Bytes {
     }
 }
 
+/// The number of a chunk of which its length alone was kept: it is read again as zeros.
+pub const READ_AGAIN: u64 = u64::MAX;
+
 /// Whether these bytes are those of a chunk from the offset `from` on.
 pub fn is_of(bytes: &[u8], serial: u64, from: u64) -> bool {
+    if serial == READ_AGAIN {
+        return bytes.iter().all(|byte| *byte == 0);
+    }
     let begin = 8 * serial + from;
     let stretch = WORDS.get(begin as usize..).and_then(|rest| rest.get(..bytes.len()));
     match stretch {

@@ -9,7 +9,7 @@ use holdfast_core::feed::Reads;
 use holdfast_core::input::{EndpointId, RequestId, SourceId, Writer};
 use holdfast_core::time::Time;
 
-use super::{Chunk, Fate, Feed, Post, Session, Truth, Viewer};
+use super::{Chunk, Fate, Feed, Post, READ_AGAIN, Session, Truth, Viewer};
 use crate::world::stream::Stream;
 
 /// What a request is called that was answered before: the edge has forgotten it, and numbers so large are never given.
@@ -102,9 +102,8 @@ impl Truth {
             let chunk = |(at, length): (u64, u64)| {
                 let point = point.filter(|(own, _)| *own == at).map(|(_, came)| came);
                 let newest = last.filter(|_| at + length == head);
-                // What is read again of media is zeros.
                 let came = newest.or(point).unwrap_or(Time::ZERO);
-                Chunk { at, length, serial: 0, random_access: point.is_some(), came, from }
+                Chunk { at, length, serial: READ_AGAIN, random_access: point.is_some(), came, from }
             };
             *row = Feed {
                 chunks: feeds.chunks(id).map(chunk).collect(),
