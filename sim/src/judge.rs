@@ -21,14 +21,14 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::slice;
 use std::time::Duration;
 
 use holdfast_core::config::Config;
-use holdfast_core::input::{Env, Evidence, SessionId, UserId};
-use holdfast_core::journal::{Answer, JournalFault, Log, replay};
+use holdfast_core::input::UserId;
+use holdfast_core::journal::{JournalFault, Log, replay};
 use holdfast_core::time::Time;
 
+use crate::shrink::Again;
 use crate::shrink::quiet::quietly;
 use crate::shrink::script::{HEARINGS, Script};
 use crate::sides::Sides;
@@ -167,7 +167,7 @@ fn hear(bytes: &[u8], (opening, rules): (&Log, &Config), of_titles: Option<&BTre
                 return;
             }
             turn = Turn::Judge;
-            let mut env = Recorded(step.answers.iter());
+            let mut env = Again(step.answers.iter());
             let verdict = hearing.call(step.now, step.input.clone(), &mut env, &mut |_, _, _| ());
             let found =
                 verdict.err().map(|Broken { id, what }| Verdict::Broken { call: step.call, at: step.now, id, what });
@@ -187,25 +187,6 @@ fn hear(bytes: &[u8], (opening, rules): (&Log, &Config), of_titles: Option<&BTre
     }
     let (measured, witness) = (hearing.measured, hearing.witness);
     Heard { calls, spans: last.since(begun), witness, measured, broken }
-}
-
-/// What was answered, in order.
-struct Recorded<'a>(slice::Iter<'a, Answer>);
-
-impl Env for Recorded<'_> {
-    fn activity(&mut self, _: SessionId) -> Evidence {
-        match self.0.next() {
-            Some(Answer::Activity { evidence, .. }) => *evidence,
-            _ => Evidence::default(),
-        }
-    }
-
-    fn entropy(&mut self) -> [u8; 16] {
-        match self.0.next() {
-            Some(Answer::Entropy(bytes)) => *bytes,
-            _ => [0; 16],
-        }
-    }
 }
 
 /// Judges calls that need not come to what they came to once: those of another version of the core, or some of a run's. What

@@ -105,8 +105,8 @@ fn whoever_leaves_meanwhile_leaves_nothing() {
     stage.is_empty();
 }
 
-#[test]
-fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
+/// A provider whose connections rest for half a second, of which it is known by a seek that it counts them for longer.
+fn known_to_be_late() -> Stage {
     let cooled = Provider { cooling: Duration::from_millis(500), ..provider(&[1]) };
     let mut stage = Stage::new([user(2, 0)], [cooled], with(&[]));
     stage.late = 1500;
@@ -115,6 +115,12 @@ fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
     let second = stage.rest(0, vod(1), A);
     stage.run(3000);
     stage.finish(second, ViewerEnd::Left);
+    stage
+}
+
+#[test]
+fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
+    let mut stage = known_to_be_late();
     // It waits for what is known to be counted for so long, and then does not.
     let third = stage.rest(0, vod(1), A);
     stage.run(1000);
@@ -131,14 +137,7 @@ fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
 
 #[test]
 fn what_rested_before_it_was_granted_and_never_opened_rests_on() {
-    let cooled = Provider { cooling: Duration::from_millis(500), ..provider(&[1]) };
-    let mut stage = Stage::new([user(2, 0)], [cooled], with(&[]));
-    stage.late = 1500;
-    let first = stage.rest(0, vod(1), A);
-    stage.finish(first, ViewerEnd::Left);
-    let second = stage.rest(0, vod(1), A);
-    stage.run(3000);
-    stage.finish(second, ViewerEnd::Left);
+    let mut stage = known_to_be_late();
     let third = stage.rest(0, vod(1), A);
     stage.run(100);
     stage.hangup(third);

@@ -197,7 +197,7 @@ pub fn lines(log: &Log) -> Vec<String> {
 }
 
 /// The answers of a call as they were.
-struct Again<'a>(std::slice::Iter<'a, Answer>);
+pub(crate) struct Again<'a>(pub(crate) std::slice::Iter<'a, Answer>);
 
 impl Env for Again<'_> {
     fn activity(&mut self, _session: SessionId) -> Evidence {
