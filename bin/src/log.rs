@@ -8,7 +8,7 @@ mod writer;
 
 use std::io::{IsTerminal, stderr};
 
-use holdfast_core::input::{FeedId, Note};
+use holdfast_core::input::{AccountId, Failure, FeedId, Note};
 use holdfast_io::server::About;
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, debug, error, field, info, trace, warn};
@@ -18,6 +18,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry};
 
 use crate::config::{self, Format, Settings};
+pub(crate) use note::clock_set;
 use note::{Told, tell};
 use writer::Writer;
 
@@ -75,6 +76,16 @@ pub fn note(settings: &Settings, note: &Note, about: &About) {
 /// A note as [`note`] says it, without its level.
 pub(crate) fn sentence(settings: &Settings, note: &Note) -> String {
     tell(note, settings, &About::default()).sentence
+}
+
+/// An account and its provider, in the words of a note.
+pub(crate) fn account(account: AccountId, settings: &Settings) -> String {
+    note::provider::called(settings, account)
+}
+
+/// What became of a request for a title, in the words of a note.
+pub(crate) fn failure(failure: Failure) -> String {
+    note::provider::failed(failure, None).1
 }
 
 /// What a feed belongs to, in the words of a note.

@@ -2,20 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Stdout, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::replay::write_page;
+use crate::replay::{in_words, span, write_page};
 use clap::Args;
-use holdfast_sim::shrink::{Calls, Shrunk, run_taped, shrink};
+use holdfast_sim::shrink::{Calls, Patience, Shrunk, run_taped, shrink};
 use holdfast_sim::story::Story;
-use holdfast_sim::{Actor, Failure, Fault, Faults, Options, Report, Witness, record, run_with, scenarios, story};
+use holdfast_sim::{
+    Actor, Failure, Fault, Faults, Options, Report, Witness, record, run_with, scenarios, story, when_stuck,
+};
 
 /// Over so many seeds of `random` every fault has to bite and every mark has to be reached.
 const ENOUGH: u64 = 2000;
@@ -24,7 +26,7 @@ const ENOUGH: u64 = 2000;
 #[derive(Debug, Args)]
 pub struct Sim {
     /// Show the scenarios and the faults, and what each is
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["seeds", "shrink", "journal", "html"])]
     list: bool,
     /// Which scenario
     #[arg(long, default_value = "random")]
@@ -47,6 +49,9 @@ pub struct Sim {
     /// Find out what of a failure it takes: which faults, which actors, which calls
     #[arg(long)]
     shrink: bool,
+    /// How long --shrink may take; the least that was found by then is shown. A run that was begun is ended
+    #[arg(long, value_name = "TIME", default_value = "2m", value_parser = span, requires = "shrink")]
+    within: Duration,
     /// Write the calls of the run, or what is left of them by --shrink, as a journal
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
@@ -54,8 +59,28 @@ pub struct Sim {
     #[arg(long)]
     quiet: bool,
     /// Write what happened, or what is left of it by --shrink, as a page for a browser, also where something broke
-    #[arg(long, value_name = "OUT", conflicts_with = "list")]
+    #[arg(long, value_name = "OUT")]
     html: Option<PathBuf>,
+}
+
+/// Standard output, gathered, which whoever ends the program can still write out.
+#[derive(Clone)]
+struct Shared(Arc<Mutex<BufWriter<Stdout>>>);
+
+impl Shared {
+    fn own(&self) -> MutexGuard<'_, BufWriter<Stdout>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.own().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.own().flush()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -87,7 +112,8 @@ fn cast(text: &str) -> Result<Cast, String> {
 impl Sim {
     /// Runs what was asked for; the exit code is 1 where something broke.
     pub fn run(self) -> ExitCode {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = Shared(Arc::new(Mutex::new(BufWriter::new(io::stdout()))));
+        when_stuck(self.last_words(out.clone()));
         match self.ask(&mut out).and_then(|code| out.flush().map(|()| code)) {
             Ok(code) => code,
             // Whoever read the trace has seen enough.
@@ -96,6 +122,25 @@ impl Sim {
                 eprintln!("cannot write: {error}");
                 ExitCode::FAILURE
             }
+        }
+    }
+
+    /// What is said where a call never returns, which ends the program wherever it is.
+    fn last_words(&self, mut out: Shared) -> impl FnOnce() -> String + Send + 'static {
+        let files: Vec<String> =
+            [&self.html, &self.journal].into_iter().flatten().map(|file| file.display().to_string()).collect();
+        move || {
+            // The last lines of the trace are those that somebody wants to see.
+            let _ = out.flush();
+            let written = match &files[..] {
+                [] => return String::new(),
+                [file] => format!("{file} is not written"),
+                files => format!("{} are not written", files.join(" and ")),
+            };
+            format!(
+                "{written}: what a run was is written when it is over, and this one never is; its trace tells what was before that call \
+                 (the same without --quiet, --html and --journal)"
+            )
         }
     }
 
@@ -109,6 +154,9 @@ impl Sim {
             Some(Chosen::Faults(faults)) => faults.clone(),
             None => Faults::default(),
         };
+        if !scenarios().iter().any(|scenario| scenario.name == self.scenario) {
+            return fail(&Failure::Unknown { name: self.scenario.clone() }, out);
+        }
         let storm = self.storm.map(Duration::from_millis);
         let options = Options { faults, cast: self.actors.clone(), storm, ..Options::default() };
         if let Some(range) = self.seeds.clone() {
@@ -130,7 +178,7 @@ impl Sim {
     fn one(&self, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
         let trace = (!self.quiet).then_some(out as &mut dyn Write);
         let (result, story) = match &self.html {
-            Some(file) => match record(&self.scenario, self.seed, options, trace) {
+            Some(file) => match record(&self.scenario, self.seed, options, trace, &in_words) {
                 Ok((result, story)) => (result, Some((file, story))),
                 Err(untold) => {
                     out.flush()?;
@@ -176,7 +224,7 @@ impl Sim {
     fn shrink(&self, seed: u64, options: &Options, out: &mut impl Write) -> io::Result<ExitCode> {
         let started = Instant::now();
         let say = |what: fmt::Arguments<'_>| eprintln!("{:>6.1} s  {what}", started.elapsed().as_secs_f32());
-        let shrunk = match shrink(&self.scenario, seed, options, say) {
+        let shrunk = match shrink(&self.scenario, seed, options, Patience::within(self.within), say) {
             Ok(Some(shrunk)) => shrunk,
             Ok(None) => {
                 writeln!(out, "nothing is broken in seed {seed} of {}: there is nothing to shrink", self.scenario)?;
@@ -184,7 +232,7 @@ impl Sim {
             }
             Err(failure) => return fail(&failure, out),
         };
-        let Shrunk { failure, plan, calls } = shrunk;
+        let Shrunk { failure, plan, calls, cut_short } = shrunk;
         if let Some((before, after)) = plan {
             writeln!(
                 out,
@@ -215,6 +263,13 @@ impl Sim {
                 None => writeln!(out, "no edge of it kept a journal: {} is not written", file.display())?,
             }
         }
+        if cut_short {
+            writeln!(
+                out,
+                "after {:?} that is the least that was found, and may be more than it takes: --within",
+                self.within
+            )?;
+        }
         let code = fail(&failure, out)?;
         written.map(|()| code)
     }
@@ -224,10 +279,10 @@ impl Sim {
 fn drawn(failure: &Failure, calls: Option<&Calls>) -> Option<Story> {
     let Failure::Broken { scenario, seed, options, .. } = failure else { return None };
     let Some(Calls { log, at, id, what, .. }) = calls else {
-        return record(scenario, *seed, options, None).ok().map(|(_, story)| story);
+        return record(scenario, *seed, options, None, &in_words).ok().map(|(_, story)| story);
     };
     let title = format!("Holdfast: {scenario}, seed {seed}, what is left of it");
-    Some(story::as_far_as_it_goes(&log.write()).titled(title).broken(*at, *id, what.clone()))
+    Some(story::as_far_as_it_goes(&log.write(), &in_words).titled(title).broken(*at, *id, what.clone()))
 }
 
 fn write(file: &Path, journal: &[u8]) -> io::Result<()> {
@@ -291,15 +346,13 @@ fn many(
     let totals = Mutex::new(Totals::default());
     let work = || {
         while !failed.load(Ordering::Relaxed) {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= seeds.end {
-                break;
-            }
+            let further = |seed| (seed < seeds.end).then(|| seed + 1);
+            let Ok(seed) = next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, further) else { break };
             let result = run_with(name, seed, options, None);
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             let Ok(mut totals) = totals.lock() else { return };
             totals.add(seed, result);
-            if count >= 100 && totals.runs.is_multiple_of(count.div_ceil(10)) {
+            if count >= 100 && totals.runs > 0 && totals.runs.is_multiple_of(count.div_ceil(10)) {
                 let (runs, elapsed) = (totals.runs, started.elapsed().as_secs());
                 eprintln!("{runs} of {count} seeds hold after {elapsed} s, {} events", totals.events);
             }
@@ -320,6 +373,10 @@ fn many(
         ("faults, and how often each bit:", all.faults.iter().collect::<Vec<_>>()),
         ("marks, and how often each was reached:", all.marks.iter().collect()),
     ] {
+        // Scenarios of the net keep no count of these.
+        if counts.iter().all(|(_, count)| *count == 0) {
+            continue;
+        }
         writeln!(out, "{title}")?;
         counts.iter().try_for_each(|(name, count)| writeln!(out, "{count:>10}  {name}"))?;
     }
@@ -357,6 +414,53 @@ mod tests {
         for wrong in ["3", "3..", "..5", "a..b", "3...5", "5..5", "5..3", "-1..3"] {
             assert!(seeds(wrong).is_err(), "{wrong}");
         }
+    }
+
+    fn parsed(arguments: &[&str]) -> Result<Sim, clap::Error> {
+        #[derive(clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            sim: Sim,
+        }
+        <Line as clap::Parser>::try_parse_from([&["sim"], arguments].concat()).map(|line| line.sim)
+    }
+
+    /// What is printed of a command line.
+    fn printed(arguments: &[&str]) -> String {
+        let mut out = Vec::new();
+        parsed(arguments).expect("understood").ask(&mut out).expect("memory takes it");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn nothing_is_counted_of_what_is_no_scenario_and_no_table_is_empty() {
+        assert_eq!(printed(&["--scenario", "unheard-of", "--seeds", "0..200"]), "");
+        let net = printed(&["--scenario", "net-w1", "--seeds", "1..2"]);
+        assert!(!net.contains("how often each") && net.contains("figures: seeds=1"), "{net}");
+        let world = printed(&["--scenario", "w1", "--seeds", "1..2"]);
+        assert!(world.contains("marks, and how often each was reached:"), "{world}");
+    }
+
+    #[test]
+    fn what_would_be_of_no_use_is_refused_with_what_is_missing() {
+        let refused = |arguments: &[&str]| parsed(arguments).map(drop).expect_err("refused").to_string();
+        assert!(refused(&["--within", "3s"]).contains("--shrink"), "{}", refused(&["--within", "3s"]));
+        assert!(parsed(&["--within", "3s", "--shrink"]).is_ok() && parsed(&["--shrink"]).is_ok());
+        for other in [["--journal", "a"].as_slice(), &["--html", "a"], &["--shrink"], &["--seeds", "0..2"]] {
+            assert!(refused(&[&["--list"], other].concat()).contains("--list"), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn where_a_call_never_returns_it_is_said_that_no_file_is_written() {
+        let last = |arguments: &[&str]| {
+            let out = Shared(Arc::new(Mutex::new(BufWriter::new(io::stdout()))));
+            parsed(arguments).expect("understood").last_words(out)()
+        };
+        let both = last(&["--html", "a.html", "--journal", "a.journal"]);
+        assert!(both.starts_with("a.html and a.journal are not written: "), "{both}");
+        assert!(last(&["--journal", "a.journal"]).starts_with("a.journal is not written: "));
+        assert_eq!(last(&[]), "", "nothing was asked for");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Time;
+use crate::time::Date;
 
 /// What the core decides by.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -285,8 +285,8 @@ pub struct User {
     pub soft_priority: i8,
     /// Whether it may play at all.
     pub enabled: bool,
-    /// From when on it may not play any more; `None` = never.
-    pub until: Option<Time>,
+    /// From when on it may not play any more, and what it plays ends; `None` = never.
+    pub until: Option<Date>,
 }
 
 impl Default for User {
@@ -378,7 +378,7 @@ pub struct Account {
     /// Whether it may be used at all.
     pub enabled: bool,
     /// From when on it may not be used any more; `None` = never.
-    pub until: Option<Time>,
+    pub until: Option<Date>,
     /// Whether the provider bears one connection more for as long as a grace lasts.
     pub overlap: bool,
 }

@@ -17,6 +17,8 @@ use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
 use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, RequestId, Token, ViewerEnd, Writer};
 use crate::names::Names;
+#[cfg(test)]
+use crate::playback::Audience;
 use crate::playback::{Heard, Playbacks};
 use crate::publish::{self, Context, Denied, Head, Publish};
 use crate::pull::Pull;
@@ -133,6 +135,11 @@ impl Edge {
                 self.pull.drain(cx);
                 cx.feeds.drain(now, cx.out);
             }
+            Input::ClockSet { by } => {
+                cx.out.push_back(Output::Note(Note::ClockSet { by }));
+                cx.accounts.set_clock(now, cx.out, by);
+                self.playback.set_clock(cx, by);
+            }
             Input::Play { request, viewing } => self.playback.ask(cx, request, viewing),
             Input::Kick { playback, block } => self.playback.kick(cx, playback, Duration::from_micros(block)),
             Input::Tune { title, providers } => self.pull.tune(cx, title, &providers),
@@ -155,7 +162,7 @@ impl Edge {
     pub(crate) fn set_strength(&mut self, now: Time, feed: FeedId, strength: Option<Strength>, env: &mut dyn Env) {
         let mut told = self.out.len();
         let cx = &mut Context { now, env, feeds: &mut self.feeds, accounts: &mut self.accounts, out: &mut self.out };
-        self.pull.set_strength(cx, feed, strength);
+        self.pull.set_audience(cx, feed, Audience { strongest: strength, gracious: Time::ZERO });
         follow(&mut self.playback, &mut self.pull, &mut self.publish, cx, &mut told);
     }
 
@@ -268,10 +275,11 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
     if *told == cx.out.len() && cx.accounts.has_told_all() && playback.has_done_all() {
         return;
     }
+    let mut refused = *told;
     loop {
-        if let Some((feed, strength)) = playback.next_strength() {
+        if let Some((feed, audience)) = playback.next_audience(cx.now) {
             // Before whoever was let in asks for it: how strong that is decides whose account it may take.
-            pull.set_strength(cx, feed, strength);
+            pull.set_audience(cx, feed, audience);
         } else if let Some((request, item)) = playback.next_admitted() {
             if let Some(feed) = item.feed() {
                 join(pull, publish, cx, request, feed);
@@ -280,6 +288,12 @@ fn follow(playback: &mut Playbacks, pull: &mut Pull, publish: &mut Publish, cx: 
             let _ = cx.feeds.hangup(request) || pull.hangup(cx, request);
         } else if let Some(told) = cx.accounts.poll() {
             tell(playback, pull, cx, told);
+        } else if let Some(output) = cx.out.get(refused) {
+            // Before whoever is let in with it is told of: the place of one that was refused may be that one's by now.
+            refused += 1;
+            if let Some(heard @ Heard::Refused(..)) = Heard::of(output) {
+                playback.heard(cx, heard);
+            }
         } else if let Some(output) = cx.out.get(*told) {
             *told += 1;
             if let Some(heard) = Heard::of(output) {

@@ -27,6 +27,8 @@ pub mod account;
 mod cleanup;
 pub mod config;
 pub mod edge;
+#[cfg(test)]
+mod edge_tests;
 pub mod feed;
 pub mod id;
 pub mod input;

@@ -41,6 +41,33 @@ impl Time {
     }
 }
 
+/// A moment that is known by its date: µs by the wall clock since the driver's epoch, less than nothing for one that lay before it.
+/// When that clock is set it comes sooner or later, so one that has passed is kept as exactly as one that has not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Date(i64);
+
+impl Date {
+    /// The date `micros` µs after the epoch, or before it.
+    pub const fn from_micros(micros: i64) -> Self {
+        Date(micros)
+    }
+
+    /// Its moment; the epoch for all that lie before it.
+    pub const fn time(self) -> Time {
+        Time::from_micros(if self.0 > 0 { self.0.unsigned_abs() } else { 0 })
+    }
+
+    /// Whether it has come.
+    pub fn has_come(self, now: Time) -> bool {
+        self.time() <= now
+    }
+
+    /// What it is after the wall clock was set by so many µs.
+    pub const fn when_set(self, by: i64) -> Date {
+        Date(self.0.saturating_sub(by))
+    }
+}
+
 impl Default for Time {
     fn default() -> Self {
         Time::ZERO

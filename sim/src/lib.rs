@@ -12,10 +12,12 @@
 pub mod judge;
 #[cfg(feature = "net")]
 mod net;
+mod plain;
 pub mod shrink;
 mod sides;
 pub mod story;
 mod tape;
+mod watch;
 mod world;
 
 use std::fmt;
@@ -27,8 +29,9 @@ use std::time::Duration;
 use holdfast_core::time::Time;
 
 pub use judge::judge;
-use story::Story;
+use story::{Story, Wording};
 pub use tape::Tape;
+pub use watch::{lose_patience_after, when_stuck};
 pub use world::Witness;
 pub use world::chance::{Fault, Mark, Name, Tally};
 pub use world::crowd::{Crowd, Journal};
@@ -180,10 +183,11 @@ pub fn run_with(name: &str, seed: u64, options: &Options, trace: Option<&mut dyn
         true => world::random::play_with(seed, options, trace),
         false => (scenario.play)(seed, trace),
     };
-    let played = panic::catch_unwind(AssertUnwindSafe(play));
+    let caught = || panic::catch_unwind(AssertUnwindSafe(play));
+    let played = watch::watched(scenario.name, seed, options, caught);
     let (at, Broken { id, what }) = match played {
         Ok(Ok(report)) => return Ok(report),
-        Ok(Err(broken)) => broken,
+        Ok(Err((at, Broken { id, what }))) => (at, Broken { id, what: plain::plain(&what) }),
         // The core is total: a panic is a broken invariant like any other, and needs its seed as much.
         Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -194,7 +198,7 @@ pub fn run_with(name: &str, seed: u64, options: &Options, trace: Option<&mut dyn
     Err(Failure::Broken { scenario: scenario.name, seed, options: Box::new(options.clone()), at, id, what })
 }
 
-/// As [`run_with`], and what happened in it as a story, up to where it broke if it did.
+/// As [`run_with`], and what happened in it as a story in these words, up to where it broke if it did.
 ///
 /// # Errors
 /// There is no such scenario, or no edge in it kept a journal.
@@ -203,12 +207,13 @@ pub fn record(
     seed: u64,
     options: &Options,
     trace: Option<&mut dyn Write>,
+    wording: Wording<'_>,
 ) -> Result<(Result<Report, Failure>, Story), Untold> {
     let (played, tapes) = tape::record(|| run_with(name, seed, options, trace));
     if let Err(Failure::Unknown { name }) = played {
         return Err(Untold::Unknown { name });
     }
-    let story = story::of_tapes(&tapes).ok_or(Untold::NoJournal)?;
+    let story = story::of_tapes(&tapes, wording).ok_or(Untold::NoJournal)?;
     let story = story.titled(format!("Holdfast: {name}, seed {seed}"));
     Ok(match &played {
         Err(Failure::Broken { at, id, what, .. }) => {

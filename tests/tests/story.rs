@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{EndpointId, Env, Evidence, Input, RequestId, SessionId};
+use holdfast_core::input::{EndpointId, Env, Evidence, Input, Note, RequestId, SessionId};
 use holdfast_core::journal::Recorded;
 use holdfast_core::time::Time;
 use holdfast_sim::story;
@@ -69,7 +69,7 @@ fn a_takeover_is_seen_with_its_reason() {
     let says =
         |text: &serde_json::Value, part: &str| assert!(text.as_str().is_some_and(|text| text.contains(part)), "{text}");
     says(&tip, "displaced");
-    says(&tip, "no media had come from it for");
+    says(&tip, "nothing had come from it for");
     browser.picture(&folder().join("story-w1-hover.png"));
 
     // The same for whoever has no mouse: lane by lane and from one thing to the next.
@@ -83,7 +83,7 @@ fn a_takeover_is_seen_with_its_reason() {
 
     // From the list of decisions to the moment.
     browser.value("document.querySelector('#rows .row').click()");
-    says(&browser.value("document.getElementById('detail').textContent"), "session 0.0 was ended after");
+    says(&browser.value("document.getElementById('detail').textContent"), "session 0.0 displaced after");
     assert_eq!(browser.value("view.chosen.lane.name"), "live");
     is_content(&mut browser);
 }
@@ -98,6 +98,29 @@ fn a_broken_invariant_is_a_headline() {
     assert!(text.as_str().is_some_and(|text| text.starts_with("publish-3 is broken at")), "{text}");
     browser.picture(&folder().join("story-canary.png"));
     is_content(&mut browser);
+}
+
+#[test]
+fn what_is_read_first_is_not_cut() {
+    let _turn = turn();
+    let page = written("random", "5");
+    let mut browser = Browser::start();
+    for width in [1600, 1000] {
+        size(&mut browser, width, 900);
+        open(&mut browser, &page);
+        browser.picture(&folder().join(format!("story-{width}.png")));
+        let titles = "[...document.querySelectorAll('#rows .word')]";
+        assert_eq!(browser.value(&format!("{titles}.length > 3")), true);
+        let cut = format!(
+            "{titles}.filter((title) => title.scrollWidth > title.clientWidth).map((title) => title.textContent)"
+        );
+        assert_eq!(browser.value(&cut), json!([]), "at {width} pixels");
+        // Browsers keep some room at the end of it for a cross.
+        let fits = "(() => { const box = document.getElementById('search'), style = getComputedStyle(box), ink = document.createElement('canvas').getContext('2d'); \
+                    ink.font = style.font; \
+                    return ink.measureText(box.placeholder).width + 20 <= box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight); })()";
+        assert_eq!(browser.value(fits), true, "the search field at {width} pixels");
+    }
 }
 
 #[test]
@@ -145,10 +168,25 @@ impl Env for Nothing {
     }
 }
 
+const HOSTILE: &str = "</script><img src=x onerror=\"window.stolen=1\"><script>window.stolen=1</script>";
+
+/// Sentences with a name in them, as those of the log.
+struct Named;
+
+impl story::Words for Named {
+    fn note(&self, note: &Note) -> String {
+        format!("endpoint \"{HOSTILE}\": {note:?}")
+    }
+
+    fn input(&self, input: &Input) -> String {
+        format!("endpoint \"{HOSTILE}\": {input:?}")
+    }
+}
+
 #[test]
 fn hostile_names_are_text() {
     let _turn = turn();
-    let name = "</script><img src=x onerror=\"window.stolen=1\"><script>window.stolen=1</script>";
+    let name = HOSTILE;
     let endpoint = Endpoint { name: name.into(), ..Endpoint::default() };
     let mut edge = Recorded::on(Config { endpoints: vec![endpoint], ..Config::default() });
     for request in 1..4 {
@@ -156,7 +194,8 @@ fn hostile_names_are_text() {
         edge.handle(Time::from_micros(request * 1_000_000), input, &mut Nothing);
         while edge.poll().is_some() {}
     }
-    let story = story::of_journal(&edge.journal().expect("it is kept")).expect("it repeats");
+    let journal = edge.journal().expect("it is kept");
+    let story = story::of_journal(&journal, &|_| Box::new(Named)).expect("it repeats");
     let page = folder().join("story-hostile.html");
     std::fs::write(&page, story::page(&story.titled(name))).expect("target can be written");
 

@@ -169,6 +169,7 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
         ));
     }
     warnings.extend(unkept(&settings.core));
+    warnings.extend(users::warnings(settings));
     warnings.extend(providers::warnings(settings));
     for address in addresses::misplaced(&settings.ice.addresses) {
         warnings.push(format!(

@@ -454,7 +454,7 @@ keys! {
         |s, _| &mut s.core.playback.cleanup_capacity, Count(1, 1_000_000);
     "playback.permit_wait", "How long a request waits for one of these.",
         |s, _| &mut s.core.playback.permit_wait, Span(ms(0), ms(60_000));
-    "playback.sessions_per_user", "Playbacks of one user at once, those that wait among them.",
+    "playback.sessions_per_user", "The most playbacks of one user at once, those that wait among them, whatever its `max_connections`.",
         |s, _| &mut s.core.playback.sessions_per_user, Count(1, 1_000_000);
     "playback.ended_memory", "How long a playback that an operator or a stronger one ended may not be taken up again at its old address.",
         |s, _| &mut s.core.playback.ended_memory, Span(ms(0), DAY);
@@ -483,7 +483,7 @@ keys! {
         |s, n| &mut s.core.users[n].name, UserName;
     "user[].password", "As it is typed, or what `holdfast password` makes of it.",
         |s, n| &mut s.logins[n].password, Passphrase;
-    "user[].max_connections", "Playbacks at once; 0: any number.",
+    "user[].max_connections", "Playbacks at once; 0: any number, as far as `playback.sessions_per_user` goes.",
         |s, n| &mut s.core.users[n].max_connections, Count(0, 1_000_000);
     "user[].soft_connections", "So many more.",
         |s, n| &mut s.core.users[n].soft_connections, Count(0, 1_000_000);
@@ -504,7 +504,7 @@ keys! {
             ("banned", Status::Banned),
             ("disabled", Status::Disabled),
         ]);
-    "user[].expires", "From when on it may not play any more, in UTC: \"2027-01-31\" or \"2027-01-31T18:00:00Z\". Empty: never.",
+    "user[].expires", "From when on it may not play any more, and when what it plays ends, in UTC: \"2027-01-31\" or \"2027-01-31T18:00:00Z\". Empty: never.",
         |s, n| &mut s.logins[n].expires, Moment;
 
     "provider[].name", "What accounts, status and logs call it: 1 to 64 of A–Z a–z 0–9 - _ . , unique.",
@@ -516,7 +516,7 @@ keys! {
         Words(&[("auto", Dialect::Auto), ("m3u", Dialect::M3u), ("xtream", Dialect::Xtream)]);
     "provider[].guide", "Its guide: the URL of an XMLTV file, also gzipped; \"auto\": where its list says, or its panel has it; or \"none\".",
         |s, n| &mut s.providers[n].guide, GuideAt;
-    "provider[].refresh", "How often catalogue and guide are read again.",
+    "provider[].refresh", "How often catalogue and guide are read again, from each minute on; more often is refused.",
         |s, n| &mut s.providers[n].refresh, Span(ms(60_000), Duration::from_secs(30 * 24 * 3600));
     "provider[].user_agent", "What it is told that we are. Empty: Holdfast with its version.",
         |s, n| &mut s.providers[n].user_agent, Text;
@@ -528,7 +528,7 @@ keys! {
         |s, n| &mut s.providers[n].groups, List(Group, 0, 1000);
     "provider[].cooling", "How long an account rests after a connection of its was closed: some providers count it for a while longer.",
         |s, n| &mut s.providers[n].cooling, Span(ms(0), ms(60_000));
-    "provider[].allow_private", "Whether its catalogue may lead to private addresses and to this machine, though its URL does not.",
+    "provider[].allow_private", "Whether its catalogue may lead to private addresses and to this machine, though its URL does not. Without it a URL in a private network leads there, and one on this machine to both; a file leads to neither.",
         |s, n| &mut s.providers[n].allow_private, Flag;
     "provider[].entries", "How many entries of its catalogue are taken; what is left out is said in the log.",
         |s, n| &mut s.providers[n].entries, Count(1, 10_000_000);

@@ -465,6 +465,20 @@ fn what_players_of_hls_could_not_use_is_refused_or_warned_of() {
     assert!(warned("[[endpoint]]\nmax_video_bitrate = '20M'\ntokens = ['a']").contains("keeps 7s of a stream of 20"));
 }
 
+#[test]
+fn how_many_a_user_may_play_where_nothing_limits_it_is_said() {
+    let warned = |text: &str| {
+        let text = format!("[[user]]\nname = 'a'\npassword = 'x'\n{text}");
+        parse(&text, "f.toml").expect("reads").warnings().join("\n")
+    };
+    let any = warned("");
+    assert!(any.contains("any number") && any.contains("which is 50 for each: \"a\""), "{any}");
+    assert!(warned("[playback]\nsessions_per_user = 7").contains("which is 7 for each"));
+    assert_eq!(warned("max_connections = 50"), "");
+    let beyond = warned("max_connections = 50\nsoft_connections = 1");
+    assert!(beyond.contains("more than 50 places") && beyond.contains("raise it for \"a\""), "{beyond}");
+}
+
 proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in any::<String>()) {

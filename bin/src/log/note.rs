@@ -2,12 +2,13 @@
 
 mod channel;
 mod playback;
-mod provider;
+pub(super) mod provider;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
-use holdfast_core::config::Config;
+use holdfast_core::config::{Config, Takeover};
 use holdfast_core::input::{
     ChannelId, EndReason, EndpointId, FeedId, Loss, Note, PlaybackId, RefuseReason, SessionId, Switch, ViewerEnd,
     ViewerId,
@@ -78,8 +79,10 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             }
         }
         Note::SessionEnded { endpoint, slot, session, reason, lasted, silent } => {
+            let own = config.endpoints.get(endpoint.0 as usize);
+            let rule = own.map_or(Takeover::DisplaceDead, |own| own.takeover);
             let (endpoint, slot) = (name(endpoint), slot + 1);
-            let (level, what) = ended(*reason, seconds(*lasted), *silent);
+            let (level, what) = ended(*reason, seconds(*lasted), *silent, rule);
             let sentence = format!("endpoint \"{endpoint}\" slot {slot}: session {session} {what}");
             Told {
                 endpoint: Some(endpoint),
@@ -89,10 +92,11 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
                 ..Told::new(level, sentence)
             }
         }
-        Note::OfferRefused { endpoint, reason, waited } => {
+        Note::OfferRefused { endpoint, reason, waited, .. } => {
             let (endpoint, level, why) = (name(endpoint), refused(*reason), reason.says());
             let waited = if *waited == 0 { String::new() } else { format!(" after {}", seconds(*waited)) };
-            let sentence = format!("endpoint \"{endpoint}\": a publisher was refused{waited}: {why}");
+            let from = from(&about.from);
+            let sentence = format!("endpoint \"{endpoint}\": a publisher{from} was refused{waited}: {why}");
             Told { endpoint: Some(endpoint), reason: Some(reason.as_str()), ..Told::new(level, sentence) }
         }
         Note::SlotStalled { endpoint, slot, session, stalled } => {
@@ -118,14 +122,16 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
                 ..Told::at(place(*feed, config, about), level, &what)
             }
         }
-        Note::ViewerRefused { feed, reason } => {
+        Note::ViewerRefused { feed, reason, .. } => {
             let (level, why) = (refused(*reason), reason.says());
-            let what = format!("a viewer was refused: {why}");
+            let what = format!("a viewer{} was refused: {why}", from(&about.from));
             Told { reason: Some(reason.as_str()), ..Told::at(place(*feed, config, about), level, &what) }
         }
-        Note::RequestRefused { endpoint, status, why } => {
+        Note::RequestRefused { endpoint, status, from: address, why } => {
             let endpoint = name(endpoint);
-            let sentence = format!("endpoint \"{endpoint}\": a publisher's request was answered with {status}: {why}");
+            let from = from(address);
+            let sentence =
+                format!("endpoint \"{endpoint}\": a publisher's request{from} was answered with {status}: {why}");
             Told { endpoint: Some(endpoint), ..Told::new(Level::WARN, sentence) }
         }
         Note::SourceOpening { .. }
@@ -147,20 +153,26 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
         | Note::AccountPreempted { .. }
         | Note::AccountFailed { .. }
         | Note::AccountLate { .. }
+        | Note::AccountOver { .. }
         | Note::AccountLost { .. }
         | Note::CatalogRead { .. }
-        | Note::CatalogFault { .. } => provider::tell(note, settings, about),
-        Note::LibraryRead { library, files, unnamed, cut_short } => {
+        | Note::CatalogFault { .. }
+        | Note::GuideRead { .. }
+        | Note::PlaylistFault { .. } => provider::tell(note, settings, about),
+        Note::LibraryRead { library, files, unnamed, empty, cut_short } => {
             let mut what = format!("library \"{library}\": {files} films or episodes");
             if *unnamed > 0 {
                 what.push_str(&format!(
                     "; {unnamed} files or directories are left out: their names are not UTF-8, rename them"
                 ));
             }
+            if *empty > 0 {
+                what.push_str(&format!("; {empty} files are left out: they are empty, copy them again"));
+            }
             if *cut_short {
                 what.push_str("; there is more than is taken");
             }
-            Told::new(if *unnamed > 0 { Level::WARN } else { Level::INFO }, what)
+            Told::new(if *unnamed > 0 || *empty > 0 { Level::WARN } else { Level::INFO }, what)
         }
         Note::LibraryFault { library, why, kept } => {
             let kept = if *kept > 0 { ", what was found before is kept" } else { "" };
@@ -190,11 +202,21 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             );
             Told::new(Level::ERROR, sentence)
         }
+        Note::ClockSet { by } => Told::new(Level::WARN, clock_set(*by)),
         Note::Draining { sessions, viewers } => Told::new(
             Level::INFO,
             format!("stopping: nobody new comes in; sessions that are ended: {sessions}, viewers: {viewers}"),
         ),
     }
+}
+
+/// That the clock was set by so many µs.
+pub(crate) fn clock_set(by: i64) -> String {
+    let (direction, sooner) = if by < 0 { ("back", "later") } else { ("forward", "sooner") };
+    let by = Duration::from_secs(by.unsigned_abs() / 1_000_000);
+    format!(
+        "the clock of this machine was set {direction} by {by:?}: users and accounts that end on a date end so much {sooner}"
+    )
 }
 
 /// What a feed belongs to.
@@ -231,7 +253,7 @@ fn title(about: &About) -> &str {
     about.title.as_deref().unwrap_or("of a provider")
 }
 
-fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, String) {
+fn ended(reason: EndReason, lasted: String, silent: Option<u64>, rule: Takeover) -> (Level, String) {
     let silence = match silent {
         Some(silent) => format!("nothing had come from it for {}", seconds(silent)),
         None => String::from("it never sent any media"),
@@ -258,10 +280,21 @@ fn ended(reason: EndReason, lasted: String, silent: Option<u64>) -> (Level, Stri
                  publisher reaches the addresses and ports of [ice]"
             ),
         ),
+        EndReason::Displaced if rule == Takeover::NewestWins => (
+            Level::WARN,
+            format!(
+                "displaced after {lasted}: another publisher asked for the slot, and the newest has it here (`takeover`), though {silence}"
+            ),
+        ),
         EndReason::Displaced => {
             (Level::WARN, format!("displaced after {lasted}: {silence} and another publisher asked for the slot"))
         }
     }
+}
+
+/// From where somebody came, where that is known.
+fn from(address: &Option<String>) -> String {
+    address.as_ref().map(|address| format!(" from {address}")).unwrap_or_default()
 }
 
 /// How much a refusal matters.
@@ -272,6 +305,7 @@ fn refused(reason: RefuseReason) -> Level {
         | RefuseReason::NegotiationFailed
         | RefuseReason::TooManyViewers
         | RefuseReason::StartTimeout
+        | RefuseReason::AccountsOver
         | RefuseReason::Busy => Level::WARN,
         RefuseReason::HolderLive
         | RefuseReason::HolderNegotiating
@@ -308,7 +342,9 @@ fn viewer_ended(reason: ViewerEnd) -> (Level, Cow<'static, str>) {
         | ViewerEnd::Kicked
         | ViewerEnd::Limit
         | ViewerEnd::Failed
-        | ViewerEnd::Preempted => (Level::INFO, ended()),
+        | ViewerEnd::Preempted
+        | ViewerEnd::GraceOver
+        | ViewerEnd::Expired => (Level::INFO, ended()),
     }
 }
 
@@ -325,7 +361,7 @@ mod tests {
 
     use super::*;
 
-    pub(super) const NOTHING: &About = &About { title: None, by: None, again: false };
+    pub(super) const NOTHING: &About = &About { title: None, by: None, again: false, from: None, why: None };
 
     fn tell<'n>(note: &Note, settings: &'n Settings) -> Told<'n> {
         super::tell(note, settings, NOTHING)
@@ -341,12 +377,15 @@ mod tests {
 
     #[test]
     fn every_end_has_words_of_its_own() {
-        let mut words: Vec<String> =
-            EndReason::ALL.iter().map(|reason| ended(*reason, String::from("1.0 s"), Some(2)).1).collect();
+        let mut words: Vec<String> = EndReason::ALL
+            .iter()
+            .map(|reason| ended(*reason, String::from("1.0 s"), Some(2), Takeover::Refuse).1)
+            .collect();
+        words.push(ended(EndReason::Displaced, String::from("1.0 s"), Some(2), Takeover::NewestWins).1);
         words.sort();
         words.dedup();
         // RTCP's goodbye and DTLS's are one thing to an operator.
-        assert_eq!(words.len(), EndReason::ALL.len() - 1);
+        assert_eq!(words.len(), EndReason::ALL.len());
     }
 
     #[test]
@@ -382,7 +421,8 @@ mod tests {
             (5, "channel \"test\": "),
         ] {
             let (feed, reason) = (Id::from_parts(feed, 0), RefuseReason::TooManyViewers);
-            let told = tell(&Note::ViewerRefused { feed, reason }, &config);
+            let request = holdfast_core::input::RequestId(1);
+            let told = tell(&Note::ViewerRefused { request, feed, reason }, &config);
             assert!(told.sentence.starts_with(&format!("{place}a viewer was refused")), "{}", told.sentence);
             let reason = ViewerEnd::Slow;
             let ended = Note::ViewerEnded { feed, viewer: Id::from_parts(7, 1), reason, lasted: 1, sent: 1 };
@@ -407,7 +447,7 @@ mod tests {
 
     #[test]
     fn a_session_without_media_is_not_said_to_have_fallen_silent() {
-        let (_, words) = ended(EndReason::IceFailed, String::from("9.0 s"), None);
+        let (_, words) = ended(EndReason::IceFailed, String::from("9.0 s"), None, Takeover::DisplaceDead);
         assert!(words.contains("it never sent any media"), "{words}");
     }
 
@@ -415,7 +455,7 @@ mod tests {
     fn what_goes_on_all_day_is_not_a_warning() {
         let level = |reason| viewer_ended(reason).0;
         assert_eq!((level(ViewerEnd::Left), level(ViewerEnd::Slow)), (Level::DEBUG, Level::INFO));
-        assert_eq!(ended(EndReason::Deleted, String::new(), None).0, Level::INFO);
+        assert_eq!(ended(EndReason::Deleted, String::new(), None, Takeover::DisplaceDead).0, Level::INFO);
         assert_eq!(refused(RefuseReason::HolderLive), Level::INFO);
     }
 }

@@ -20,6 +20,8 @@ pub(super) enum Judged {
 /// A broken invariant.
 #[derive(Debug)]
 pub(super) struct Finding {
+    /// In which call.
+    pub call: u64,
     pub at: Time,
     pub id: &'static str,
     /// What was found.
@@ -28,22 +30,45 @@ pub(super) struct Finding {
     pub line: String,
 }
 
-/// Judges a journal by every invariant that it tells of.
-pub(super) fn judge(bytes: &[u8], head: &Head) -> Judged {
+impl Judged {
+    /// What judging all parts of a journal came to.
+    pub fn all(parts: impl Iterator<Item = Judged>) -> Judged {
+        let mut all = Judged::Not;
+        for part in parts {
+            all = match (all, part) {
+                (broken @ Judged::Broken(_), _) | (_, broken @ Judged::Broken(_)) => broken,
+                (Judged::Not, other) | (other, Judged::Not) => other,
+                (Judged::Right(one), Judged::Right(other)) if one == other => Judged::Right(one),
+                (Judged::Right(one), Judged::Right(other)) => {
+                    Judged::Right(format!("{one}; behind what is lost: {other}"))
+                }
+            };
+        }
+        all
+    }
+}
+
+/// Judges a journal, or what of it is whole, by every invariant that it tells of. `first` is when the first call was.
+pub(super) fn judge(bytes: &[u8], head: &Head, first: Option<Time>) -> Judged {
     match by_invariants(bytes) {
         Ok(judged) => {
-            let mixed = judged.mixed.and_then(|user| head.config.users.get(user.0 as usize));
-            Judged::Right(match mixed {
-                Some(user) => format!(
-                    "not judged by the invariants: user \"{}\" watches feeds and plays titles too, which no judge follows",
-                    user.name
+            let users = judged.mixed.iter().filter_map(|user| head.config.users.get(user.0 as usize));
+            let names: Vec<String> = users.map(|user| format!("\"{}\"", user.name)).collect();
+            let right = "no invariant is broken, of those that a journal tells of";
+            Judged::Right(match names.len() {
+                0 => String::from(right),
+                count => format!(
+                    "{right}; {} {}, who {} endpoints or channels and titles too, it is not judged whose turn which place was (play-3, \
+                     play-4, play-6, play-8): all else is",
+                    if count == 1 { "of user" } else { "of the users" },
+                    names.join(", "),
+                    if count == 1 { "plays" } else { "play" },
                 ),
-                None => String::from("no invariant is broken, of those that a journal tells of"),
             })
         }
         Err(Verdict::Broken { call, at, id, what }) => {
-            let line = format!("{id} is broken: {what}; {}", scene(bytes, head, call, at));
-            Judged::Broken(Finding { at, id, what, line })
+            let line = format!("{id} is broken: {what}; {}", scene((bytes, head, first), call, at));
+            Judged::Broken(Finding { call, at, id, what, line })
         }
         Err(verdict @ Verdict::Undecided) => Judged::Right(format!("not judged by the invariants: {verdict}")),
         // What is wrong with it is told for itself.
@@ -52,13 +77,12 @@ pub(super) fn judge(bytes: &[u8], head: &Head) -> Judged {
 }
 
 /// When that was, what went in, and what was done.
-fn scene(bytes: &[u8], head: &Head, wanted: u64, at: Time) -> String {
-    let settings = told::settings(head);
-    let (mut first, mut told) = (None, Vec::new());
+fn scene((bytes, head, first): (&[u8], &Head, Option<Time>), wanted: u64, at: Time) -> String {
+    let settings = told::settings(&head.config);
+    let mut told = Vec::new();
     // It has been run before: whatever is wrong with it has been told.
     let _ = caught(|| {
         replay(bytes, |step| {
-            first.get_or_insert(step.now);
             if step.call == wanted {
                 told.push(words::input(step.input, &settings).unwrap_or_else(|| told::due(step.input).to_owned()));
                 told.extend(step.outputs.iter().filter_map(|output| words::output(output, &settings)));

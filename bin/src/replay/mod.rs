@@ -3,30 +3,37 @@
 //! | file | question it answers |
 //! |---|---|
 //! | `told` | which lines are printed, and what is left at the end? |
+//! | `parts` | which parts of it can be read, and what is lost between them? |
 //! | `finding` | which invariant is broken, when, and to whom? |
 //! | `words` | what was one call? |
 
 mod finding;
+mod parts;
 mod told;
 mod words;
 
 use std::any::Any;
 use std::cell::RefCell;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use holdfast_core::config::Config;
+use holdfast_core::input::{Input, Note};
 use holdfast_core::journal::{Digest, Head, JournalFault, MAGIC, replay};
 
-use holdfast_sim::story::{self, Story};
+use holdfast_sim::story::{self, Story, Words};
 
-use crate::config;
+use crate::config::{self, Settings};
+use crate::log;
 use finding::{Finding, Judged};
+use parts::{Lost, Part, Parts};
 use told::Told;
 
 /// A journal of more bytes is none: an edge keeps half of that at most.
@@ -40,8 +47,8 @@ pub struct Replay {
     /// Tell no more than happened so long after its beginning, such as 12.5s or 3m; all of it is checked
     #[arg(long, value_name = "TIME", value_parser = span)]
     until: Option<Duration>,
-    /// Tell only of calls with this text in what is told of them
-    #[arg(long, value_name = "TEXT")]
+    /// Tell only of calls with this text in what is told of them, in large or small letters; `#472` is call 472
+    #[arg(long, value_name = "TEXT", conflicts_with = "quiet")]
     grep: Option<String>,
     /// Tell only how it ends
     #[arg(long)]
@@ -52,7 +59,7 @@ pub struct Replay {
 }
 
 /// Seconds with or without a point, or as in the configuration.
-fn span(text: &str) -> Result<Duration, String> {
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
     let seconds = text.strip_suffix('s').unwrap_or(text).parse::<f64>().ok();
     let span =
         seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).or_else(|| config::parse_span(text));
@@ -67,6 +74,8 @@ enum Failed {
     /// With what it is compressed.
     Packed(&'static str),
     Journal(JournalFault),
+    /// Other bytes than were written, so that calls are lost.
+    Lost(Vec<Lost>),
     /// The core panics in this call.
     Panic {
         call: u64,
@@ -91,10 +100,19 @@ impl fmt::Display for Failed {
                 write!(f, "{fault}, so that there is nothing to tell; fetch it once more, to its end")
             }
             Failed::Journal(fault @ JournalFault::Truncated { .. }) => {
-                write!(f, "{fault}; what is told is all that is whole")
+                write!(
+                    f,
+                    "{fault}, as where power was lost, a disk was full, or it was not saved to its end; what stands before is told and \
+                     judged"
+                )
             }
-            Failed::Journal(fault @ JournalFault::Broken { .. }) => {
-                write!(f, "{fault}: other bytes than were written; what is before them is told, so fetch it once more")
+            Failed::Lost(lost) => {
+                let lost: Vec<String> = lost.iter().map(Lost::to_string).collect();
+                write!(
+                    f,
+                    "other bytes than were written: {}; all else is told and judged; fetch it once more",
+                    lost.join("; ")
+                )
             }
             Failed::Journal(fault) => {
                 write!(
@@ -133,37 +151,42 @@ impl Replay {
     fn tell(&self, out: &mut impl Write) -> Result<(), Failed> {
         let bytes = read(&self.file).map_err(Failed::Unreadable)?;
         let head = Head::read(&bytes).map_err(|fault| unfit(&bytes, fault))?;
-        let mut told = Told::new(&head, self.ends(&bytes), self, out);
-        let played = guarded(&bytes, &mut told);
-        let judged = match &played {
-            // Nothing could be judged behind that.
-            Err(Failed::Panic { .. }) => Judged::Not,
-            _ => finding::judge(&bytes, &head),
+        let Parts { parts, ends, first } = parts::of(&bytes, self.until).map_err(Failed::Journal)?;
+        let judge = |part: &Part<'_>| finding::judge(&part.bytes[..part.extent.checked], &head, first);
+        let judged = Judged::all(parts.iter().map(judge));
+        let mut told = Told::new(&head, ends, self, out);
+        told.begin(&judged);
+        let mut played = Err(Failed::Empty);
+        let mut lost = Vec::new();
+        for part in &parts {
+            if let Some(before) = &part.lost {
+                told.lost(before);
+                lost.push(before.clone());
+            }
+            played = guarded(part, &mut told);
+            match (&played, &part.behind) {
+                // What is behind it is the next part, or lost.
+                (Err(Failed::Journal(JournalFault::Broken { .. })), behind) => lost.extend(behind.clone()),
+                (Ok(_), _) => {}
+                _ => break,
+            }
+        }
+        played = match played {
+            Err(Failed::Journal(JournalFault::Broken { .. })) => Err(Failed::Lost(std::mem::take(&mut lost))),
+            played => played,
         };
-        told.end(played.as_ref().ok().copied(), &judged).map_err(Failed::Write)?;
+        told.end(played.as_ref(), &lost, &judged).map_err(Failed::Write)?;
         if let Some(page) = &self.html {
             self.draw(page, &bytes, &head, &judged).map_err(|error| Failed::Page(page.clone(), error))?;
         }
         match (judged, played) {
             // What is cut off there may be the recorder's doing; this is not.
-            (Judged::Broken(finding), Ok(_) | Err(Failed::Journal(_))) => Err(Failed::Broken(finding.line)),
+            (Judged::Broken(finding), Ok(_) | Err(Failed::Journal(_) | Failed::Lost(_))) => {
+                Err(Failed::Broken(finding.line))
+            }
+            (_, Ok(_)) if !lost.is_empty() => Err(Failed::Lost(lost)),
             (_, played) => played.map(drop),
         }
-    }
-
-    /// The last call that is told of.
-    fn ends(&self, bytes: &[u8]) -> u64 {
-        let (mut first, mut last) = (None, 0);
-        // Whatever is wrong with it is found when it is told.
-        let _ = caught(|| {
-            replay(bytes, |step| {
-                let since = step.now.since(*first.get_or_insert(step.now));
-                if self.until.is_none_or(|until| since <= until) {
-                    last = step.call;
-                }
-            })
-        });
-        last
     }
 
     fn draw(&self, page: &Path, bytes: &[u8], head: &Head, judged: &Judged) -> io::Result<()> {
@@ -173,13 +196,31 @@ impl Replay {
             None => format!("Holdfast: {name}"),
         };
         // A panic of the core has been told of by then.
-        let (_, story) = caught(|| story::as_far_as_it_goes(bytes));
+        let (_, story) = caught(|| story::as_far_as_it_goes(bytes, &in_words));
         let story = story.ok_or_else(|| io::Error::other("what happened cannot be drawn"))?.titled(title);
+        let story = story.of_an_edge(head.started);
         let story = match judged {
-            Judged::Broken(Finding { at, id, what, .. }) => story.broken(*at, *id, what.clone()),
+            Judged::Broken(Finding { call, at, id, what, .. }) => story.broken(*at, *id, what.clone()).in_call(*call),
             Judged::Not | Judged::Right(_) => story,
         };
         write_page(page, &story)
+    }
+}
+
+/// The words of replay and log, for a page.
+pub(crate) fn in_words(config: &Config) -> Box<dyn Words> {
+    Box::new(InWords(told::settings(config)))
+}
+
+struct InWords(Settings);
+
+impl Words for InWords {
+    fn note(&self, note: &Note) -> String {
+        log::sentence(&self.0, note)
+    }
+
+    fn input(&self, input: &Input) -> String {
+        words::flow(input, &self.0)
     }
 }
 
@@ -195,14 +236,27 @@ pub(crate) fn write_page(path: &Path, story: &Story) -> io::Result<()> {
     if begins == MAGIC[..7] {
         return Err(io::Error::other("that is a journal, which the page would take the place of; name another file"));
     }
-    std::fs::write(path, story::page(story))
+    // Whose page it is may be named in it, and from where each plays: nobody else's business, as the journal's.
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    if file.metadata()?.is_file() {
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    file.write_all(story::page(story).as_bytes())
 }
 
 /// Replays; a panic of the core is a finding and not the end of this program.
-fn guarded<W: Write>(bytes: &[u8], told: &mut Told<'_, W>) -> Result<Digest, Failed> {
+fn guarded<W: Write>(part: &Part<'_>, told: &mut Told<'_, W>) -> Result<Digest, Failed> {
+    let Part { bytes, extent, before, .. } = part;
     let (what, played) = caught(|| replay(bytes, |step| told.step(&step)));
     match (what, played) {
+        (_, Some(Err(JournalFault::Truncated { at, call }))) => {
+            Err(Failed::Journal(JournalFault::Truncated { at: at + before, call }))
+        }
         (_, Some(played)) => played.map_err(Failed::Journal),
+        // What was not checked may be anything.
+        (_, None) if told.calls() >= extent.calls && extent.fault.is_some() => {
+            Err(Failed::Journal(JournalFault::Truncated { at: extent.checked + before, call: told.calls() }))
+        }
         // Those before it were told.
         (what, None) => Err(Failed::Panic { call: told.calls() + 1, what: what.unwrap_or_default() }),
     }

@@ -1,7 +1,11 @@
 use bytes::Bytes;
-use holdfast_core::config::{Config, Endpoint};
-use holdfast_core::input::{Arrivals, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId, Writer};
-use holdfast_core::journal::{Head, Recorded};
+use holdfast_core::config::{Config, Endpoint, User};
+use holdfast_core::input::{
+    Arrivals, Ask, Client, EndpointId, Env, Evidence, Input, Output, RequestId, SessionId, TitleId, UserId, Viewing,
+    Want, Writer,
+};
+use holdfast_core::journal::{Head, Log, Recorded};
+use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
 use super::*;
@@ -28,15 +32,20 @@ impl Env for Peer {
 
 /// A publisher dies after three seconds, and another one takes its slot after six; two days after the epoch.
 fn journal() -> Vec<u8> {
+    recorded(Recorded::on, 9_000_000)
+}
+
+/// The same for so many µs, recorded as `edge` does it.
+fn recorded(edge: impl FnOnce(Head) -> Recorded, until: u64) -> Vec<u8> {
     let config =
         Config { endpoints: vec![Endpoint { name: "stage".into(), ..Endpoint::default() }], ..Config::default() };
     let head =
         Head { version: "1.2".into(), commit: "abc".into(), started: Some(2 * 86_400_000_000), ..Head::from(config) };
-    let mut edge = Recorded::on(head);
+    let mut edge = edge(head);
     let mut peer = Peer { now: 0, dies: 3_000_000, drawn: 0 };
     let mut inputs = vec![(0, Input::Offer { request: RequestId(1), endpoint: EndpointId(0) })];
     inputs.push((6_000_000, Input::Offer { request: RequestId(2), endpoint: EndpointId(0) }));
-    for now in (0..9_000_000).step_by(100_000) {
+    for now in (0..until).step_by(100_000) {
         peer.now = now;
         let mut due: Vec<Input> = inputs.extract_if(.., |(at, _)| *at <= now).map(|(_, input)| input).collect();
         due.push(Input::Tick);
@@ -108,12 +117,25 @@ fn what_is_told_can_be_less() {
     let (quiet, _) = said(&all, &["--quiet"]);
     assert!(quiet.lines().count() == 4 && quiet.contains("they repeat"), "{quiet}");
     assert!(quiet.contains("no invariant is broken"), "{quiet}");
-    let (found, _) = said(&all, &["--grep", "displaced"]);
+    let (found, _) = said(&all, &["--grep", "DisPlaced"]);
+    let call = found.lines().find_map(|line| line.split('#').nth(1)?.split(' ').next()).expect("its number");
+    let (same, _) = said(&all, &["--grep", &format!("#{call}")]);
+    assert_eq!(same, found, "a call is found by its number");
     assert!(found.contains("displaced after") && !found.contains("request 1:") && !found.contains(" … "), "{found}");
     let (until, failed) = said(&all, &["--until", "5.5s"]);
     assert!(!until.contains("request 2:") && until.contains("session 0.0") && until.contains("--until"), "{until}");
     assert_eq!(failed, None);
     assert!(until.contains("they repeat"), "all of it is checked: {until}");
+    let count = |text: &str, before: &str| -> u64 {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let place =
+            words.windows(before.split(' ').count()).position(|own| own.join(" ") == before).expect("it is said");
+        words[place - 1].parse().expect("a number")
+    };
+    assert_eq!(count(&until, "calls in"), count(&quiet, "calls in"), "of all: {until}");
+    let told = count(&until, "of these calls;");
+    assert!(0 < told && told < count(&until, "calls in"), "{until}");
+    assert!(until.contains("calls in +8.900000s"), "{until}");
 }
 
 /// A core that has something to do without end.
@@ -136,12 +158,20 @@ fn a_broken_invariant_is_one_line_and_the_headline_of_the_page() {
     let page = std::env::temp_dir().join(format!("holdfast-replay-{}.html", std::process::id()));
     let (text, failed) = said(&restless(), &["--html", page.to_str().expect("text")]);
     let failed = failed.expect("it is broken");
-    assert!(text.contains("they repeat") && text.contains("live-lock is broken"), "{text}");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[1].starts_with("FINDING: live-lock is broken: more than"), "before all that is told: {text}");
+    assert_eq!(lines.last(), Some(&"FINDING: live-lock is broken in call 20002"), "and at its end: {text}");
+    assert!(text.contains("they repeat"), "{text}");
     assert!(failed.starts_with("FINDING: live-lock is broken: more than"), "{failed}");
     assert!(failed.contains("1970-01-01 00:00:05.020 UTC, +0.020000s, call 20002: something is due"), "{failed}");
     assert_eq!(failed.lines().count(), 1, "{failed}");
     let drawn = std::fs::read_to_string(&page).expect("it is drawn");
-    assert!(drawn.contains("<strong>live-lock</strong> is broken at 5.0"), "as a headline");
+    assert!(
+        drawn.contains("<strong>live-lock</strong> is broken at 00:00:05.020 +0.020000s, call 20002:"),
+        "as a headline, at the time that the lines have"
+    );
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&page).expect("it is drawn"));
+    assert_eq!(mode & 0o777, 0o600, "whose it is, is nobody else's business");
     std::fs::remove_file(&page).expect("it is ours");
 }
 
@@ -150,9 +180,18 @@ fn a_page_is_drawn_also_of_what_is_cut_off() {
     let page = std::env::temp_dir().join(format!("holdfast-replay-cut-{}.html", std::process::id()));
     let all = journal();
     let (_, failed) = said(&all[..all.len() - 10], &["--quiet", "--html", page.to_str().expect("text")]);
-    assert!(failed.expect("cut").contains("cut off"));
+    assert!(failed.expect("cut").contains("breaks off"));
     let drawn = std::fs::read_to_string(&page).expect("it is drawn");
     assert!(drawn.contains("started 1970-01-03 00:00:00 UTC") && drawn.contains("displaced"), "what is whole is drawn");
+    let told: Vec<String> = said(&all, &[])
+        .0
+        .lines()
+        .filter_map(|line| Some(line.split_once("→ endpoint ")?.1.replace('"', "\\\"")))
+        .collect();
+    assert!(told.len() > 2, "{told:?}");
+    for sentence in told {
+        assert!(drawn.contains(&format!("endpoint {sentence}")), "the page has the words of the lines: {sentence}");
+    }
     std::fs::remove_file(&page).expect("it is ours");
     let (_, failed) = said(&all, &["--quiet", "--html", "/nonexistent/page.html"]);
     assert!(failed.expect("nowhere").contains("the page cannot be written to /nonexistent/page.html"));
@@ -180,7 +219,10 @@ fn what_cannot_be_replayed_is_told_apart() {
     other[7] += 1;
     assert!(fault(&other).contains("version"));
     let (text, cut) = said(&all[..all.len() - 10], &[]);
-    assert!(cut.expect("cut").contains("cut off") && text.contains("displaced after"), "what is whole is told: {text}");
+    assert!(
+        cut.expect("cut").contains("breaks off") && text.contains("displaced after"),
+        "what is whole is told: {text}"
+    );
     let mut broken = all.clone();
     let middle = all.len() / 2;
     broken[middle] ^= 0x55;
@@ -195,6 +237,173 @@ fn what_cannot_be_replayed_is_told_apart() {
     file.set_len(LARGEST + 1).expect("a file may have holes");
     assert!(read(&large).expect_err("refused").to_string().contains("1 GiB"));
     std::fs::remove_file(&large).expect("it is ours");
+}
+
+#[test]
+fn what_power_took_from_the_end_of_a_recording_is_no_finding() {
+    let all = journal();
+    let head = Head::read(&all).expect("a head");
+    let begin = holdfast_core::journal::Log { head, ..Default::default() }.write().len();
+    for from in (begin + 17..all.len()).step_by(101) {
+        for lost in [1, 3, 9, 200] {
+            let behind = &all[(from + lost).min(all.len())..];
+            let zeros = vec![0; lost.min(all.len() - from)];
+            for wrong in [[&all[..from], behind].concat(), [&all[..from], &zeros, behind].concat()] {
+                if wrong == all {
+                    continue;
+                }
+                let (text, failed) = said(&wrong, &["--quiet"]);
+                let failed = failed.expect("something is missing");
+                assert!(failed.contains("the recording breaks off"), "{from}, {lost}: {failed}");
+                assert!(!failed.contains("report it") && !text.contains("FINDING"), "{from}, {lost}: {failed}\n{text}");
+            }
+        }
+    }
+}
+
+/// Anna watches a slot and plays a film; Ben watches alone, and neither is what breaks.
+fn mixed(lock: impl Fn(&mut Recorded, &mut Peer)) -> Vec<u8> {
+    let endpoints = vec![Endpoint { name: "stage".into(), ..Endpoint::default() }];
+    let user = |name: &str| User { name: name.into(), max_connections: 2, ..User::default() };
+    let config = Config { endpoints, users: vec![user("anna"), user("ben")], ..Config::default() };
+    let mut edge = Recorded::on(Head { started: Some(0), ..Head::from(config) });
+    let mut peer = Peer { now: 0, dies: 0, drawn: 0 };
+    let feed = edge.edge().feed_of(EndpointId(0), 0).expect("a slot");
+    let client = Client { address: [10, 0, 0, 1].into(), agent: 0 };
+    let viewing = |user, item| Viewing { user: UserId(user), item, client };
+    let film = viewing(0, Item::Local(TitleId(7)));
+    let ask = Ask { viewing: film, want: Want::Rest, token: None, account: None, providers: Vec::new() };
+    for input in [
+        Input::Play { request: RequestId(1), viewing: viewing(0, Item::LiveTs(feed)) },
+        Input::Fetch { request: RequestId(2), ask },
+        Input::Play { request: RequestId(3), viewing: viewing(1, Item::LiveTs(feed)) },
+    ] {
+        edge.handle(Time::from_micros(5_000_000), input, &mut peer);
+        while edge.poll().is_some() {}
+    }
+    lock(&mut edge, &mut peer);
+    edge.journal().expect("one is kept")
+}
+
+#[test]
+fn a_journal_of_who_watches_feeds_and_plays_titles_is_judged_and_says_what_is_not() {
+    let (text, failed) = said(&mixed(|_, _| ()), &["--quiet"]);
+    assert_eq!(failed, None, "{text}");
+    assert!(text.contains("no invariant is broken"), "{text}");
+    assert!(
+        text.contains("of user \"anna\", who") && !text.contains("\"ben\",") && text.contains("(play-3, play-4,"),
+        "{text}"
+    );
+    let broken = mixed(|edge, peer| {
+        for tick in 0..25_000 {
+            edge.handle(Time::from_micros(5_000_000 + tick), Input::Tick, peer);
+            while edge.poll().is_some() {}
+        }
+    });
+    let (_, failed) = said(&broken, &["--quiet"]);
+    assert!(failed.expect("it is broken").contains("FINDING: live-lock is broken"));
+}
+
+#[test]
+fn a_journal_without_a_call_is_one() {
+    let config =
+        Config { endpoints: vec![Endpoint { name: "stage".into(), ..Endpoint::default() }], ..Config::default() };
+    let (text, failed) = said(&Recorded::on(config).journal().expect("one is kept"), &[]);
+    assert_eq!(failed, None, "{text}");
+    assert!(
+        text.contains("0 calls in +0.000000s; they repeat") && text.contains("at the end nobody is there"),
+        "{text}"
+    );
+}
+
+/// Five minutes in which there is a snapshot now and then, and where each begins.
+fn with_snapshots() -> (Vec<u8>, Vec<usize>) {
+    let all = recorded(|head| Recorded::marked(head, 1), 300_000_000);
+    let (mut at, mut snapshots) = (8, Vec::new());
+    while at < all.len() {
+        if all[at] == 2 {
+            snapshots.push(at);
+        }
+        at += 16 + u32::from_le_bytes(all[at + 4..at + 8].try_into().expect("4 bytes")) as usize;
+    }
+    (all, snapshots)
+}
+
+#[test]
+fn behind_a_broken_byte_it_goes_on_from_the_next_snapshot_and_says_what_is_lost() {
+    let (all, snapshots) = with_snapshots();
+    assert!(snapshots.len() > 2, "{snapshots:?}");
+    let calls = Log::read(&all).expect("it is whole").calls;
+    let mut wrong = all.clone();
+    // Between the first snapshot and the second, and between the second and the third.
+    wrong[snapshots[1] - 1] ^= 1;
+    let page = std::env::temp_dir().join(format!("holdfast-replay-lost-{}.html", std::process::id()));
+    let (text, failed) = said(&wrong, &["--html", page.to_str().expect("text")]);
+    let failed = failed.expect("some is lost");
+    let lost = text.lines().find(|line| line.starts_with("  … broken at byte")).expect("said where it is");
+    let words: Vec<&str> = lost.split_whitespace().collect();
+    let number = |behind: &str| -> usize {
+        let place = words.iter().position(|word| *word == behind).expect("it is said");
+        words[place + 1].parse().expect("a number")
+    };
+    let (from, to) = (number("calls"), number("to"));
+    assert!(0 < from && from <= to && to < calls.len(), "{lost}");
+    let since = |call: usize| told::since(calls[call - 1].now.since(calls[0].now));
+    assert!(lost.ends_with(&format!("from {} to {}", since(from - 1), since(to))), "{lost}");
+    assert!(failed.contains(lost.trim_start_matches([' ', '…'])) && failed.contains("fetch it once more"), "{failed}");
+    assert!(
+        text.contains(&format!("{} calls in +299.9", calls.len())) && text.contains("those that are not lost repeat"),
+        "{text}"
+    );
+    assert!(text.contains("no invariant is broken") && text.contains("at the end there are:"), "{text}");
+    let drawn = std::fs::read_to_string(&page).expect("it is drawn");
+    std::fs::remove_file(&page).expect("it is ours");
+    assert!(drawn.contains(&format!("calls {from} to {to} are lost")), "the page says so, too");
+    // The same twice, and where nothing follows that could be gone on from.
+    wrong[snapshots[2] - 1] ^= 1;
+    let (twice, _) = said(&wrong, &[]);
+    assert_eq!(twice.lines().filter(|line| line.starts_with("  … broken at byte")).count(), 2, "{twice}");
+    let mut last = all.clone();
+    last[snapshots[snapshots.len() - 1] + 20] ^= 1;
+    let (text, failed) = said(&last, &["--quiet"]);
+    let failed = failed.expect("some is lost");
+    assert!(failed.contains("all behind call") && failed.contains("no snapshot that is whole follows"), "{failed}");
+    assert!(text.contains("no snapshot that is whole follows"), "{text}");
+    // Cut off, too: bytes are counted in the file, whatever is lost before.
+    let mut cut = wrong.clone();
+    cut.truncate(cut.len() - 3);
+    let (_, failed) = said(&cut, &["--quiet"]);
+    let failed = failed.expect("some is lost");
+    let at = failed.split("begins at byte ").nth(1).and_then(|rest| rest.split(' ').next()).expect("said where");
+    assert!(at.parse::<usize>().is_ok_and(|at| at > snapshots[snapshots.len() - 1] && at < cut.len()), "{failed}");
+    // Before the first call that can be read.
+    let mut first = all;
+    first[snapshots[0] - 1] ^= 1;
+    assert!(said(&first, &["--quiet"]).1.expect("some is lost").contains("calls up to "));
+}
+
+#[test]
+fn one_call_is_told_by_its_number_also_where_it_is_summed_up() {
+    let all = journal();
+    let calls = Log::read(&all).expect("it is whole").calls;
+    let of = |wanted: fn(&Input) -> bool| calls.iter().position(|call| wanted(&call.input)).expect("there is one") + 1;
+    let told = |call: usize| said(&all, &["--grep", &format!("#{call}")]).0;
+    let media = of(|input| matches!(input, Input::Media { .. }));
+    let text = told(media);
+    assert!(
+        text.contains(&format!("#{media:<7} session 0.0: 1880 bytes come into endpoint \"stage\" slot 1")),
+        "{text}"
+    );
+    // One at which nothing was done.
+    assert!(told(20).contains("#20 "), "{}", told(20));
+    for call in 1..=calls.len() {
+        assert!(told(call).contains(&format!(" #{call:<7} ")), "{}", told(call));
+    }
+    let none = told(calls.len() + 1);
+    assert!(
+        none.contains(&format!("call {} is not among those that can be told: 1 to {}", calls.len() + 1, calls.len())),
+        "{none}"
+    );
 }
 
 #[test]

@@ -5,14 +5,16 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
 use holdfast_core::input::Input;
-use holdfast_core::journal::{Digest, Head, Step};
+use holdfast_core::journal::{Digest, Head, JournalFault, Step};
 use holdfast_core::time::Time;
 use jiff::Timestamp;
 
 use super::finding::Judged;
-use super::{Replay, words};
+use super::parts::Lost;
+use super::{Failed, Replay, words};
 use crate::config::{self, Account, Provider, Settings};
 
 /// Prints one call after another.
@@ -28,12 +30,19 @@ pub(super) struct Told<'a, W> {
     started: Option<u64>,
     first: Option<Time>,
     last: Time,
+    /// The first call that there is.
+    from: u64,
     calls: u64,
+    /// How many of them were before `--until`.
+    told: u64,
     /// The day of the last line.
     day: String,
     flow: Flow,
     left: Vec<String>,
     over: bool,
+    /// The one call that is asked for, and whether it was there.
+    wanted: Option<u64>,
+    found: bool,
 }
 
 /// What is not told one by one.
@@ -52,17 +61,24 @@ impl<'a, W: Write> Told<'a, W> {
             failed: None,
             asked,
             ends,
-            settings: settings(head),
+            settings: settings(&head.config),
             started: head.started,
             first: None,
             last: Time::ZERO,
+            from: 0,
             calls: 0,
+            told: 0,
             day: String::new(),
             flow: Flow::default(),
             left: Vec::new(),
             over: false,
+            wanted: asked.grep.as_ref().and_then(|text| text.trim().strip_prefix('#')?.parse().ok()),
+            found: false,
         };
-        let mut from = format!("Holdfast {}", head.version);
+        let mut from = String::from("Holdfast");
+        if !head.version.is_empty() {
+            let _ = write!(from, " {}", head.version);
+        }
         if !head.commit.is_empty() {
             let _ = write!(from, " ({})", head.commit);
         }
@@ -82,32 +98,46 @@ impl<'a, W: Write> Told<'a, W> {
         self.calls
     }
 
+    /// What matters most is said before all that may be told.
+    pub fn begin(&mut self, judged: &Judged) {
+        if let (Judged::Broken(finding), false) = (judged, self.asked.quiet) {
+            self.line(&format!("FINDING: {}", finding.line));
+        }
+    }
+
     pub fn step(&mut self, step: &Step<'_>) {
         if step.call == self.ends {
             self.left = left(step.edge, &self.settings);
         }
-        let first = *self.first.get_or_insert(step.now);
+        let first = *self.first.get_or_insert_with(|| {
+            self.from = step.call;
+            step.now
+        });
         self.calls = step.call;
+        self.last = step.now;
         self.over |= self.asked.until.is_some_and(|until| step.now.since(first) > until);
         if self.over || self.failed.is_some() {
             return;
         }
-        self.last = step.now;
+        self.told += 1;
         let input = words::input(step.input, &self.settings);
         let outputs: Vec<String> = step.outputs.iter().filter_map(|one| words::output(one, &self.settings)).collect();
-        if input.is_none() && outputs.is_empty() {
-            self.flow.add(step.input);
-            return;
-        }
+        let called = self.wanted == Some(step.call);
+        self.found |= called;
         self.flow.add(step.input);
-        if self.asked.quiet {
+        if self.asked.quiet || !called && input.is_none() && outputs.is_empty() {
             return;
         }
-        let input = input.unwrap_or_else(|| due(step.input).to_owned());
-        if let Some(text) = &self.asked.grep
-            && !std::iter::once(&input).chain(&outputs).any(|line| line.contains(text.as_str()))
-        {
-            return;
+        let input = input.unwrap_or_else(|| match called {
+            // Whoever asks for one call wants to know all that is known of it.
+            true => words::flow(step.input, &self.settings),
+            false => due(step.input).to_owned(),
+        });
+        if let Some(text) = &self.asked.grep {
+            let text = text.to_lowercase();
+            if !called && !std::iter::once(&input).chain(&outputs).any(|line| line.to_lowercase().contains(&text)) {
+                return;
+            }
         }
         self.flush();
         let head = format!("{} {:>12}  #{:<7} ", self.clock(step.now), since(step.now.since(first)), step.call);
@@ -118,10 +148,29 @@ impl<'a, W: Write> Told<'a, W> {
         }
     }
 
-    /// What is left of all that; `digest` where it repeats to its end.
-    pub fn end(mut self, digest: Option<Digest>, judged: &Judged) -> io::Result<()> {
+    /// What comes now is behind calls that are lost.
+    pub fn lost(&mut self, lost: &Lost) {
         if !self.asked.quiet {
             self.flush();
+            if !self.over {
+                self.line(&format!("  … {lost}"));
+            }
+        }
+        if let Some((until, _)) = lost.until {
+            self.calls = until;
+        }
+    }
+
+    /// What is left of all that; what was `lost` between two calls.
+    pub fn end(mut self, played: Result<&Digest, &Failed>, lost: &[Lost], judged: &Judged) -> io::Result<()> {
+        let digest = played.ok();
+        if !self.asked.quiet {
+            self.flush();
+        }
+        if let (Some(wanted), false, Some(_)) = (self.wanted, self.found, self.first) {
+            let (from, to) = (self.from, self.calls);
+            let until = if self.over { " up to --until" } else { "" };
+            self.line(&format!("call {wanted} is not among those that can be told{until}: {from} to {to}"));
         }
         if digest.is_none() && self.first.is_none() {
             // Not even one call is known.
@@ -130,16 +179,27 @@ impl<'a, W: Write> Told<'a, W> {
         let lasted = self.first.map(|first| self.last.since(first)).unwrap_or_default();
         let calls = self.calls;
         self.line(&match digest {
+            Some(digest) if !lost.is_empty() => {
+                format!("{calls} calls in {}; those that are not lost repeat; digest {digest}", since(lasted))
+            }
+            Some(digest) if calls == 1 => format!("1 call in {}; it repeats; digest {digest}", since(lasted)),
             Some(digest) => format!("{calls} calls in {}; they repeat; digest {digest}", since(lasted)),
             None => format!("{calls} calls in {} before what is wrong", since(lasted)),
         });
-        match judged {
-            Judged::Right(what) => self.line(what),
-            Judged::Broken(finding) => self.line(&format!("{} is broken", finding.id)),
-            Judged::Not => {}
+        if let Err(Failed::Journal(JournalFault::Truncated { .. })) = played {
+            self.line("the recording breaks off here: what stands before is judged");
+        }
+        for lost in lost {
+            self.line(&lost.to_string());
+        }
+        if let Err(Failed::Lost(lost)) = played {
+            lost.iter().for_each(|lost| self.line(&lost.to_string()));
+        }
+        if let Judged::Right(what) = judged {
+            self.line(what);
         }
         if self.over {
-            self.line("told up to --until; what is left is as it was then");
+            self.line(&format!("told up to --until, {} of these calls; what is left is as it was then", self.told));
         }
         let left = std::mem::take(&mut self.left);
         // Of what is cut off nobody knows the end.
@@ -147,6 +207,10 @@ impl<'a, W: Write> Told<'a, W> {
         self.line(&if left.is_empty() { format!("{then} nobody is there") } else { format!("{then} there are:") });
         for one in left {
             self.line(&format!("  {one}"));
+        }
+        // Whoever reads it from its end, or in a pager without the errors, is told, too.
+        if let Judged::Broken(finding) = judged {
+            self.line(&format!("FINDING: {} is broken in call {}", finding.id, finding.call));
         }
         self.failed.map_or(Ok(()), Err)
     }
@@ -241,10 +305,10 @@ fn left(edge: &Edge, settings: &Settings) -> Vec<String> {
 }
 
 /// As much of a configuration as the log needs for its words. Where sources are, a journal does not say.
-pub(super) fn settings(head: &Head) -> Settings {
-    let providers = head.config.providers.iter();
+pub(super) fn settings(config: &Config) -> Settings {
+    let providers = config.providers.iter();
     Settings {
-        core: head.config.clone(),
+        core: config.clone(),
         origins: Vec::new(),
         providers: providers.clone().map(|own| Provider { name: own.name.clone(), ..Provider::default() }).collect(),
         accounts: providers

@@ -20,23 +20,24 @@ pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
         | Input::Forwarded { .. }
         | Input::Released { .. } => return None,
         Input::Offer { request, endpoint: id } => {
-            format!("request {}: somebody wants to publish at {}", request.0, endpoint(id))
+            format!("{request}: somebody wants to publish at {}", endpoint(id))
         }
-        Input::Hangup { request } => format!("request {}: its client hangs up", request.0),
+        Input::Hangup { request } => format!("{request}: its client hangs up"),
         Input::Answered { session } => format!("session {session}: its offer is answered"),
         Input::End { session, reason } => format!("session {session}: ended from outside, {}", reason.as_str()),
         Input::Opened { source } => format!("source {source}: its origin agrees to send"),
         Input::Lost { source, loss } => format!("source {source}: lost, {}", loss.as_str()),
         Input::Join { request, feed } => {
-            format!("request {}: somebody wants to watch {}", request.0, log::place(*feed, settings))
+            format!("{request}: somebody wants to watch {}", log::place(*feed, settings))
         }
         Input::Leave { viewer } => format!("viewer {viewer}: it is gone"),
+        Input::ClockSet { by } => log::clock_set(*by),
         Input::Drain => String::from("the program is to end"),
         Input::Poll { request, viewer, token } => {
             let again = if token.is_some() { "again " } else { "" };
-            format!("request {}: viewer {viewer} polls {again}(HLS)", request.0)
+            format!("{request}: viewer {viewer} polls {again}(HLS)")
         }
-        Input::Play { request, viewing } => format!("request {}: {}", request.0, viewed(viewing, settings)),
+        Input::Play { request, viewing } => format!("{request}: {}", viewed(viewing, settings)),
         Input::Kick { playback, block } => match block {
             0 => format!("playback {playback}: an operator ends it"),
             block => {
@@ -45,43 +46,64 @@ pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
         },
         Input::GiveUp { viewer } => format!("viewer {viewer}: it waits no longer"),
         Input::Tune { title, providers } => {
-            format!("title {:x} is to be watched live; {} of providers have it", title.0, times(providers.len()))
+            format!("{title} is to be watched live; {} of providers have it", times(providers.len()))
         }
-        Input::Fetch { request, ask } => format!("request {}: {}", request.0, asked(ask, settings)),
+        Input::Fetch { request, ask } => format!("{request}: {}", asked(ask, settings)),
         Input::Failed { request, failure } => {
-            format!("request {}: nothing can be fetched for it, {failure:?}", request.0)
+            format!("{request}: nothing can be fetched for it; its provider: {}", log::failure(*failure))
         }
         Input::Finished { request, reason } => {
-            format!("request {}: its answer is over, {}", request.0, reason.as_str())
+            format!("{request}: its answer is over, {}", reason.as_str())
         }
-        Input::Stalled { request } => format!("request {}: its client takes nothing", request.0),
+        Input::Stalled { request } => format!("{request}: its client takes nothing"),
         Input::Closed { allocation } => format!("allocation {allocation}: its connection is closed"),
     })
+}
+
+/// What went in, where it is summed up as a rule.
+pub(super) fn flow(input: &Input, settings: &Settings) -> String {
+    match input {
+        Input::Tick => String::from("time passes, and what is due by now is done"),
+        Input::Media { feed, from, data, random_access } => {
+            let mark = if random_access.is_some() { ", and a place to begin at" } else { "" };
+            format!("{from}: {} bytes come into {}{mark}", data.len(), log::place(*feed, settings))
+        }
+        Input::Arrived { source } => format!("source {source}: media comes from it, beside the one that is used"),
+        Input::KeyFrameWanted { feed } => format!("{}: a key frame is wanted", log::place(*feed, settings)),
+        Input::Sent { viewer, bytes } => format!("viewer {viewer}: it has taken {bytes} bytes"),
+        Input::Polled { viewer, bytes } => format!("viewer {viewer}: it polled and has taken {bytes} bytes"),
+        Input::Playlist { request, viewer } => format!("{request}: viewer {viewer} asks for its playlist"),
+        Input::Forwarded { request, .. } => format!("{request}: media of its title flows"),
+        Input::Released { session } => format!("session {session}: all that it held is given back"),
+        other => self::input(other, settings).unwrap_or_default(),
+    }
 }
 
 /// What was done, where it is worth a line.
 pub(super) fn output(output: &Output, settings: &Settings) -> Option<String> {
     Some(match output {
         Output::Note(note) => log::sentence(settings, note),
-        Output::Accept { request, session } => format!("request {} is answered with session {session}", request.0),
-        Output::Refuse { request, reason } => format!("request {} is refused: {}", request.0, reason.as_str()),
+        Output::Accept { request, session } => format!("{request} is answered with session {session}"),
+        Output::Refuse { request, reason } => format!("{request} is refused: {}", reason.as_str()),
         Output::Rebuild { session } => format!("session {session}: its chain is built anew"),
         Output::Open { source, channel, index, grant } => {
-            let with = grant.map(|grant| format!(" with account {}", grant.account.0 + 1)).unwrap_or_default();
+            let with =
+                grant.map(|grant| format!(" with {}", log::account(grant.account, settings))).unwrap_or_default();
             let name = settings.core.channels.get(channel.0 as usize).map_or("of a provider", |own| own.name.as_str());
             format!("source {source} is opened for channel \"{name}\": its source {}{with}", index + 1)
         }
         Output::Close { source } => format!("source {source} is closed"),
-        Output::Joined { request, viewer } => format!("request {} becomes viewer {viewer}", request.0),
+        Output::Joined { request, viewer } => format!("{request} becomes viewer {viewer}"),
         Output::ViewerEnd { viewer, reason } => format!("viewer {viewer} is ended: {}", reason.as_str()),
         // The token says nothing to anybody, and looks like a secret.
-        Output::Polls { request, viewer, .. } => format!("request {} polls as viewer {viewer}", request.0),
+        Output::Polls { request, viewer, .. } => format!("{request} polls as viewer {viewer}"),
         Output::Fetch { request, playback, grant, index, .. } => {
             let of = playback.map_or_else(|| String::from("to look"), |playback| format!("for playback {playback}"));
-            let with = grant.map(|grant| format!(" with account {}", grant.account.0 + 1)).unwrap_or_default();
-            format!("request {} is fetched {of} from its source {}{with}", request.0, index + 1)
+            let with =
+                grant.map(|grant| format!(" with {}", log::account(grant.account, settings))).unwrap_or_default();
+            format!("{request} is fetched {of} from its source {}{with}", index + 1)
         }
-        Output::Cut { request, reason } => format!("request {} is cut off: {}", request.0, reason.as_str()),
+        Output::Cut { request, reason } => format!("{request} is cut off: {}", reason.as_str()),
         Output::Drop { allocation } => format!("allocation {allocation}: its connection is to be closed"),
         // Notes tell these.
         Output::Start { .. } | Output::Finish { .. } => return None,
@@ -113,7 +135,7 @@ fn user(id: UserId, settings: &Settings) -> String {
 fn viewed(Viewing { user: id, item, client }: &Viewing, settings: &Settings) -> String {
     let what = match (item.feed(), item.title()) {
         (Some(feed), _) => log::place(feed, settings),
-        (None, Some(title)) => format!("title {:x}", title.0),
+        (None, Some(title)) => title.to_string(),
         (None, None) => String::new(),
     };
     format!("{} wants to play {what} ({}) from {}", user(*id, settings), Item::kind(*item), client.address)

@@ -119,13 +119,15 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
     for address in &settings.http.listen {
         listening.push(kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?);
     }
-    let mut doors = vec![Door::Http(secured); listening.len()];
+    let (mut doors, mut listeners) = (vec![Door::Http(secured); listening.len()], listening.clone());
     for address in &settings.ovt.listen {
         let bound = kernel.listen(*address).map_err(|error| Stopped::Listen(*address, error))?;
         info!("edges are served over OVT on {bound}");
         doors.push(Door::Ovt);
+        listeners.push(bound);
     }
     let mut served = parts::server(settings, started, sessions.audio());
+    served.listeners = listeners;
     let wanted = parts::wanted(settings, sessions.descriptors());
     let shares = descriptors::share(files, wanted);
     for (level, text) in descriptors::notices(files, wanted, shares) {
@@ -150,6 +152,10 @@ pub fn run(settings: &Settings) -> Result<(), Stopped> {
         report: reporter(settings, keeper, recorder.clone()),
     });
     driver.keep_within(shares.connections);
+    // Whoever looks at the file before anything has happened finds a journal.
+    for piece in driver.server().unrecorded() {
+        tell(&recorder, piece);
+    }
     ready(settings, &listening);
     let ended = panic::dumped(&mut driver, |driver| driver.run(), |driver| driver.server().recorded().journal());
     for piece in driver.server().unrecorded() {

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use holdfast_core::config::{Account, Channel, Config, Provider, User};
 use holdfast_core::journal::Head;
-use holdfast_core::time::Time;
+use holdfast_core::time::Date;
 use holdfast_io::codec::Codec;
 use holdfast_io::gst;
 use holdfast_io::origin::Origin;
 use holdfast_io::ovt::OriginSettings;
-use holdfast_io::providers::{Credentials, ProviderSettings};
+use holdfast_io::providers::{Credentials, ProviderSettings, Reach};
 use holdfast_io::server::{self, Clip, Recording};
 use holdfast_io::users::Login;
 use url::Url;
@@ -65,7 +65,8 @@ fn with_authority(server: &IceServer) -> Option<String> {
 pub(super) fn core(settings: &Settings, started: SystemTime) -> Config {
     let mut core = settings.core.clone();
     let started = started.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let until = |expires: u64| Time::ZERO + Duration::from_secs(expires).saturating_sub(started);
+    let micros = |span: Duration| i64::try_from(span.as_micros()).unwrap_or(i64::MAX);
+    let until = |expires| Date::from_micros(micros(Duration::from_secs(expires)).saturating_sub(micros(started)));
     for (user, login) in core.users.iter_mut().zip(&settings.logins) {
         user.until = login.expires.map(until);
         user.enabled &= login.status.may_play();
@@ -113,7 +114,7 @@ fn providers(settings: &Settings) -> Vec<ProviderSettings> {
             name: provider.name.clone(),
             dialect: provider.kind.at(&location),
             // Whoever is there may lead there.
-            allow_private: provider.allow_private || location.is_private(),
+            reach: if provider.allow_private { Reach::Machine } else { location.reach() },
             location,
             guide: provider.guide.clone(),
             refresh: provider.refresh,
@@ -183,6 +184,7 @@ pub(super) fn server(settings: &Settings, started: SystemTime, audio: Codec) -> 
         trusted_proxies: settings.http.trusted_proxies.clone(),
         wrong_login: settings.http.wrong_login,
         secure: settings.http.tls.is_some(),
+        listeners: Vec::new(),
     }
 }
 
@@ -218,7 +220,7 @@ pub(crate) fn entropy() -> [u8; 16] {
 mod tests {
     use std::collections::BTreeMap;
 
-    use holdfast_core::time::Time;
+    use holdfast_core::time::{Date, Time};
 
     use super::*;
     use crate::config::parse;
@@ -288,16 +290,16 @@ mod tests {
         assert_eq!(own.iter().map(|own| own.accounts.len()).collect::<Vec<_>>(), [1, 2]);
         assert_eq!((own[0].cooling, own[0].accounts[0].max_connections), (Duration::from_secs(2), 1));
         assert_eq!((own[1].accounts[0].max_connections, own[1].accounts[1].enabled), (2, false));
-        assert_eq!(own[1].accounts[0].until, Some(Time::from_micros(50_000_000)));
+        assert_eq!(own[1].accounts[0].until, Some(Date::from_micros(50_000_000)));
         assert_eq!(own[1].live.connect_timeout, Duration::from_secs(1));
         let served = server(&settings, UNIX_EPOCH, Codec::Aac).providers;
         let names = |n: usize| -> Vec<Option<&str>> {
             served[n].accounts.iter().map(|own| own.as_ref().map(|own| own.username.as_str())).collect()
         };
         assert_eq!((names(0), names(1)), (vec![Some("u")], vec![Some("x"), Some("y")]));
-        assert!(!served[0].allow_private);
+        assert_eq!(served[0].reach, Reach::Public);
         let at_home = parse("[[provider]]\nname = 'list'\nurl = 'http://192.168.1.2/tv.m3u'", "f.toml").expect("reads");
-        assert!(server(&at_home, UNIX_EPOCH, Codec::Aac).providers[0].allow_private, "it is there itself");
+        assert_eq!(server(&at_home, UNIX_EPOCH, Codec::Aac).providers[0].reach, Reach::Network, "it is there itself");
     }
 
     #[test]

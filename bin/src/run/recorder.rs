@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
-use holdfast_core::journal::MAGIC;
+use holdfast_core::journal::{Extent, MAGIC};
 use holdfast_io::server::Piece;
 use tracing::warn;
 
@@ -22,6 +22,8 @@ use tracing::warn;
 const QUEUE: usize = 64;
 /// What every journal begins with, whatever its version.
 const NAME: &[u8] = MAGIC.split_at(7).0;
+/// A journal in which nothing happened has fewer bytes.
+const SMALL: u64 = 1 << 20;
 /// How long the end of the program waits for the rest.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -114,9 +116,12 @@ impl Tape {
             }
         }
         let mut tape = Tape { path: path.to_owned(), before, file, length: 0, most };
-        if tape.file.metadata()?.len() > 0 {
+        match tape.file.metadata()?.len() {
+            0 => {}
+            // Nothing happened in that run: what is before it is worth more.
+            length if length < SMALL && is_empty(path)? => tape.file.set_len(0)?,
             // What a run before left may be what somebody wants to see.
-            tape.turn()?;
+            _ => tape.turn()?,
         }
         Ok(tape)
     }
@@ -207,6 +212,13 @@ fn is_recorded(path: &Path) -> io::Result<bool> {
     Ok(NAME.starts_with(&begins))
 }
 
+/// Whether no call is in a journal.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    let mut calls = 0;
+    let extent = Extent::of(&fs::read(path)?, |_, _| calls += 1);
+    Ok(extent.is_ok_and(|extent| extent.fault.is_none()) && calls == 0)
+}
+
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(ending);
@@ -285,6 +297,39 @@ mod tests {
             "nothing is missing within one"
         );
         assert_eq!(fs::read_dir(&directory).expect("it is there").count(), 2, "nothing else is left");
+        fs::remove_dir_all(&directory).expect("it is ours");
+    }
+
+    #[test]
+    fn a_run_in_which_nothing_happened_takes_the_place_of_none() {
+        let directory = directory("nothing");
+        let (path, before) = (directory.join("edge"), directory.join("edge.1"));
+        let empty = holdfast_core::journal::Recorded::on(holdfast_core::config::Config::default());
+        fs::write(&path, empty.journal().expect("one is kept")).expect("it can be written");
+        fs::write(&before, "HOLDFST of some time ago").expect("it can be written");
+        drop(Recorder::start(&path, 400).expect("it can be written"));
+        assert_eq!((content(&path).as_str(), content(&before).as_str()), ("", "HOLDFST of some time ago"));
+        fs::remove_dir_all(&directory).expect("it is ours");
+    }
+
+    /// What is not handed out before the first call is asked for twice.
+    #[test]
+    fn a_segment_that_begins_again_is_not_written_again() {
+        let directory = directory("header");
+        let path = directory.join("edge");
+        let mut recorder = Recorder::start(&path, 400).expect("it can be written");
+        for piece in [segment(false), open("empty")] {
+            recorder.record(piece);
+        }
+        while !content(&path).ends_with("empty") {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(content(&path), "HOLDFSTempty", "before anything has happened");
+        for piece in [segment(false), frame("frame 1"), open("2")] {
+            recorder.record(piece);
+        }
+        drop(recorder);
+        assert_eq!(content(&path), "HOLDFSTframe 12");
         fs::remove_dir_all(&directory).expect("it is ours");
     }
 

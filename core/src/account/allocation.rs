@@ -10,7 +10,7 @@ use super::lease::{Binding, Lease, LeaseId};
 use super::pool::Account;
 use super::queue::Waiting;
 use super::{AccountState, Accounts, Acquired, Ending, Holder, Pin, Strength, Told, Wake, Why};
-use crate::input::{AccountId, AllocationId, Grant, Output, ProviderId, TitleId, Viewing};
+use crate::input::{AccountId, AllocationId, FeedId, Grant, Note, Output, ProviderId, TitleId, Viewing};
 use crate::time::Time;
 
 /// How far a connection has come. It counts until it is closed, which is when it is gone from the table.
@@ -94,6 +94,7 @@ pub(super) struct Holding {
     pub window: Duration,
     pub title: TitleId,
     pub viewing: Option<Viewing>,
+    pub feed: Option<FeedId>,
     pub wish: Option<Waiting>,
     pub lease: Option<LeaseId>,
     /// Its connection that was not given up.
@@ -118,6 +119,7 @@ impl Holding {
             window: Duration::ZERO,
             title: TitleId(0),
             viewing: None,
+            feed: None,
             wish: None,
             lease: None,
             live: None,
@@ -384,9 +386,10 @@ impl Accounts {
     }
 
     /// Accounts whose time is over are left out from here on.
-    pub(super) fn retire(&mut self, now: Time) {
-        while let Some(id) = self.pools.ended(now) {
-            self.unrank_all(id);
+    pub(super) fn retire(&mut self, now: Time, out: &mut VecDeque<Output>) {
+        while let Some(account) = self.pools.ended(now) {
+            self.unrank_all(account);
+            out.push_back(Output::Note(Note::AccountOver { account }));
         }
     }
 }

@@ -4,6 +4,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::Accounts;
 use crate::account::Holder;
 use crate::id::Id;
 use crate::input::AccountId;
@@ -121,8 +122,26 @@ impl Lease {
         }
     }
 
+    /// What it began anew for is not made use of: it goes on as it was, unless that would be over by now.
+    pub(super) fn resume(&mut self, now: Time) {
+        if let Some(until) = self.kept.take_if(|until| *until > now) {
+            (self.state, self.deadline) = (LeaseState::Idle, until);
+        }
+    }
+
     /// Whether it keeps a slot of its account from others, also while it has no connection.
     pub fn reserves(&self) -> bool {
         self.state != LeaseState::Starting && !self.window.is_zero()
+    }
+}
+
+impl Accounts {
+    /// The leases that keep a slot for somebody who has no connection there at present.
+    pub fn kept(&self) -> impl Iterator<Item = &Lease> {
+        let kept = |holding: &super::allocation::Holding| {
+            let lease = self.leases.get(holding.lease?)?;
+            (holding.reserves == Some(lease.account)).then_some(lease)
+        };
+        self.holders.values().filter_map(kept)
     }
 }

@@ -30,7 +30,7 @@ use core::time::Duration;
 use affinity::Affinities;
 pub use allocation::{Allocation, AllocationState};
 use allocation::{Authority, Holding, Trace};
-pub(crate) use late::{Late, is_limit, is_limit_of_source};
+pub(crate) use late::Late;
 use lease::Rest;
 pub use lease::{Binding, Lease, LeaseId, LeaseKind, LeaseState};
 pub use pool::AccountCounts;
@@ -44,8 +44,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::id::Table;
-use crate::input::{AccountId, AllocationId, AllocationKind, Failure, Loss, Note, Output, ProviderId};
-use crate::time::{Time, Timers};
+use crate::input::{AccountId, AllocationId, AllocationKind, Failure, Loss, Note, Output, ProviderId, RefuseReason};
+use crate::time::{Date, Time, Timers};
 
 /// An account as it stands.
 #[derive(Clone, Copy, Debug)]
@@ -80,19 +80,25 @@ const SHUNNED: Duration = Duration::from_secs(60);
 pub(crate) enum Blame {
     /// The provider does not want the account: 401, 403.
     Account,
+    /// The account had as many connections as it may have, as its provider counts them.
+    Limit,
     /// Anything else, which another account may meet as well.
     Connection,
 }
 
 impl From<Failure> for Blame {
     fn from(failure: Failure) -> Self {
-        if matches!(failure, Failure::Status(401 | 403)) { Blame::Account } else { Blame::Connection }
+        failure.refusal().map_or(Blame::Connection, |refusal| Blame::from(Loss::from(refusal)))
     }
 }
 
 impl From<Loss> for Blame {
     fn from(loss: Loss) -> Self {
-        if loss == Loss::Forbidden { Blame::Account } else { Blame::Connection }
+        match loss {
+            Loss::Forbidden => Blame::Account,
+            Loss::Limit => Blame::Limit,
+            _ => Blame::Connection,
+        }
     }
 }
 
@@ -190,6 +196,11 @@ impl Accounts {
         self.leases.get(self.holders.get(&holder)?.lease?)
     }
 
+    /// From when on an account may not be used; `None` where it may not anyhow, or always may.
+    pub fn until(&self, account: AccountId) -> Option<Date> {
+        self.pools.get(account).and_then(|own| own.until)
+    }
+
     /// How many wishes wait.
     pub fn waiting(&self) -> usize {
         self.waiting
@@ -213,7 +224,7 @@ impl Accounts {
     /// Wishes for an account. A holder that has a connection already has to give it up before ([`Accounts::release`]); where that
     /// is still being closed and its slot is needed, the wish waits for it. A wish of its that waits is given up for this one.
     pub(crate) fn acquire(&mut self, now: Time, out: &mut VecDeque<Output>, wish: Wish<'_>) -> Acquired {
-        self.retire(now);
+        self.retire(now, out);
         let holder = wish.holder;
         self.withdraw(holder);
         if self.draining {
@@ -225,6 +236,7 @@ impl Accounts {
         let holding = self.holders.entry(holder).or_insert_with(|| Holding::new(now));
         holding.strength = Some(wish.strength);
         (holding.window, holding.title, holding.viewing) = (wish.window, wish.title, wish.viewing);
+        holding.feed = wish.feed;
         self.arrivals += 1;
         let mut waiting = Waiting {
             providers: wish.providers.into(),
@@ -242,8 +254,15 @@ impl Accounts {
             self.find(now, holder, &waiting, wish.avoid).map(|account| self.granted(now, holder, &waiting, account));
         let acquired = granted.unwrap_or_else(|| {
             (waiting.until, waiting.preempts, waiting.grace) = match wish.patience {
-                _ if !wish.avoid.is_empty() => return Acquired::Exhausted,
                 Patience::None => return Acquired::Exhausted,
+                _ if !(wish.avoid.is_empty()
+                    || self.pin_beside(now, holder, &mut waiting, wish.avoid)
+                    || (wish.patience.is_grace(now) && self.pin_other(&mut waiting, wish.avoid))) =>
+                {
+                    return Acquired::Exhausted;
+                }
+                Patience::AtHand(_) if self.coming(now, holder, &waiting).is_none() => return Acquired::Exhausted,
+                Patience::AtHand(until) => (until, true, Grace::Hold),
                 Patience::Meek(until) => (until, false, Grace::Hold),
                 Patience::Until(until, grace) => (until, true, grace),
             };
@@ -304,6 +323,17 @@ impl Accounts {
         }
     }
 
+    /// Why nobody gets what these providers have, where none of their accounts is to be had.
+    pub(crate) fn lack(&self, providers: &[ProviderId]) -> RefuseReason {
+        let serves = providers.iter().any(|provider| self.pools.serves(*provider));
+        if serves { RefuseReason::ProviderLimit } else { RefuseReason::AccountsOver }
+    }
+
+    /// Whether a provider has an account that may be used and is none of these.
+    pub(crate) fn has_other(&self, provider: ProviderId, than: &[AccountId]) -> bool {
+        self.pools.has_other(provider, than)
+    }
+
     /// The holder needs the connection no more: it keeps its slot until it is closed.
     pub(crate) fn release(&mut self, now: Time, allocation: AllocationId) {
         self.let_go(now, allocation);
@@ -342,7 +372,7 @@ impl Accounts {
             return;
         };
         let (holder, account, binding) = (row.holder, row.account, row.binding);
-        if blame == Blame::Account {
+        if blame != Blame::Connection {
             self.discount(allocation);
         }
         self.pools.change(account, |account| {
@@ -362,7 +392,7 @@ impl Accounts {
 
     /// The connection is closed.
     pub(crate) fn closed(&mut self, now: Time, out: &mut VecDeque<Output>, allocation: AllocationId) {
-        self.retire(now);
+        self.retire(now, out);
         let Some(mut row) = self.allocations.remove(allocation) else {
             self.stale += 1;
             return;
@@ -373,7 +403,7 @@ impl Accounts {
         self.pools.change(id, |account| {
             account.used -= 1;
             if row.trace == Trace::Counted {
-                account.lateness.closed(now);
+                account.lateness.closed(now, row.title);
             }
         });
         if let Some(holding) = self.holders.get_mut(&holder) {
@@ -413,8 +443,10 @@ impl Accounts {
         self.serve_freed(now);
     }
 
-    /// What was granted is used only now, when its holder's last connection is closed. If its lease ran out over that, it begins anew.
+    /// What was granted is used only now, when its holder's last connection is closed. If its lease ran out over that, it begins anew;
+    /// if it was put off for longer than until now, it has no more time for that.
     pub(crate) fn opened(&mut self, now: Time, allocation: AllocationId) {
+        self.put_off_no_more(now, allocation);
         let Some(holder) = self.allocations.get(allocation).map(|row| row.holder) else { return };
         let Some(holding) = self.holders.get_mut(&holder).filter(|holding| holding.lease.is_none()) else { return };
         holding.silent = false;
@@ -540,18 +572,33 @@ impl Accounts {
     }
 
     pub(crate) fn deadline(&self) -> Option<Time> {
-        self.timers.deadline()
+        [self.timers.deadline(), self.pools.next_end()].into_iter().flatten().min()
     }
 
     /// Whether there is something for [`Accounts::tick`] to do.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        let deadline = self.deadline().is_some_and(|due| due <= now);
-        deadline || !self.freed.is_empty() || self.pools.next_end().is_some_and(|end| end <= now)
+        self.deadline().is_some_and(|due| due <= now) || !self.freed.is_empty()
+    }
+
+    /// The wall clock was set by so many µs: accounts end on dates.
+    pub(crate) fn set_clock(&mut self, now: Time, out: &mut VecDeque<Output>, by: i64) {
+        let again = self.pools.set_clock(now, by);
+        self.retire(now, out);
+        if again.is_empty() {
+            return;
+        }
+        // Whoever went on there may have to give way again.
+        let holders: Vec<Holder> = self.holders.keys().copied().collect();
+        holders.into_iter().for_each(|holder| self.refresh(now, holder));
+        for id in again {
+            self.serve(now, id);
+            self.review_at(now, out, id);
+        }
     }
 
     /// Runs every deadline that is due.
     pub(crate) fn tick(&mut self, now: Time, out: &mut VecDeque<Output>) {
-        self.retire(now);
+        self.retire(now, out);
         while let Some(wake) = self.timers.expired(now) {
             match wake {
                 Wake::Wish(holder) => {

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::late::Lateness;
 use crate::config;
 use crate::input::{AccountId, AllocationId, ProviderId, TitleId};
-use crate::time::Time;
+use crate::time::{Date, Time};
 
 /// What happened to an account so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +38,8 @@ pub(super) struct Account {
     pub cooling: Duration,
     /// Whether it may be used: enabled, and its time not over.
     pub serves: bool,
+    /// When that is over, where it is enabled and ever so.
+    pub until: Option<Date>,
     /// Until then its turn comes last among those of its priority.
     pub shunned: Time,
     /// How late its provider counts.
@@ -118,7 +120,7 @@ pub(super) struct Pools {
     pools: Vec<Pool>,
     accounts: Vec<Account>,
     /// When accounts' times are over.
-    ends: BTreeSet<(Time, u32)>,
+    ends: BTreeSet<(Date, u32)>,
 }
 
 impl Pools {
@@ -135,9 +137,8 @@ impl Pools {
             });
             for account in &provider.accounts {
                 let id = all.accounts.len() as u32;
-                if let Some(until) = account.until.filter(|_| account.enabled) {
-                    all.ends.insert((until, id));
-                }
+                let until = account.until.filter(|_| account.enabled);
+                all.ends.extend(until.map(|until| (until, id)));
                 all.accounts.push(Account {
                     provider: ProviderId(place as u32),
                     group: groups[&account.priority],
@@ -145,6 +146,7 @@ impl Pools {
                     overlap: account.overlap,
                     cooling: provider.cooling,
                     serves: account.enabled,
+                    until,
                     shunned: Time::ZERO,
                     lateness: Lateness::default(),
                     used: 0,
@@ -163,12 +165,32 @@ impl Pools {
 
     /// When the time of an account that serves is over.
     pub fn next_end(&self) -> Option<Time> {
-        self.ends.first().map(|(end, _)| *end)
+        self.ends.first().map(|(end, _)| end.time())
+    }
+
+    /// The wall clock was set by so many µs. The accounts whose time is not over after all.
+    pub fn set_clock(&mut self, now: Time, by: i64) -> Vec<AccountId> {
+        let mut again = Vec::new();
+        self.ends.clear();
+        for (account, place) in self.accounts.iter_mut().zip(0..) {
+            let Some(until) = &mut account.until else { continue };
+            *until = until.when_set(by);
+            if !account.serves && !until.has_come(now) {
+                account.serves = true;
+                self.pools[account.provider.0 as usize].serving += 1;
+                again.push(AccountId(place));
+            }
+            if account.serves {
+                self.ends.insert((*until, place));
+            }
+        }
+        again.iter().for_each(|id| self.update(*id));
+        again
     }
 
     /// An account whose time was over by `now`, and that served until now.
     pub fn ended(&mut self, now: Time) -> Option<AccountId> {
-        let (_, place) = self.ends.first().copied().filter(|(until, _)| *until <= now)?;
+        let (_, place) = self.ends.first().copied().filter(|(until, _)| until.has_come(now))?;
         self.ends.pop_first();
         let account = &mut self.accounts[place as usize];
         account.serves = false;
@@ -201,6 +223,12 @@ impl Pools {
     /// Whether a provider has any account that may be used.
     pub fn serves(&self, provider: ProviderId) -> bool {
         self.pools.get(provider.0 as usize).is_some_and(|pool| pool.serving > 0)
+    }
+
+    /// Whether a provider has an account that may be used and is none of these.
+    pub fn has_other(&self, provider: ProviderId, than: &[AccountId]) -> bool {
+        let Some(Pool { accounts: (from, to), .. }) = self.pools.get(provider.0 as usize) else { return false };
+        (*from..*to).any(|place| self.accounts[place as usize].serves && !than.contains(&AccountId(place)))
     }
 
     /// The account of a provider whose turn it is and that has a slot for this title, or for anybody where none is named. Of one

@@ -7,8 +7,9 @@ use core::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 
 use super::queue::{For, Waiting};
-use super::{Accounts, Acquired, AllocationState, Holder, Pin, Strength, Told, Wake, Way, Why};
-use crate::input::{AccountId, AllocationId, GivesWay, Note, Output, ProviderId};
+use super::{Accounts, Acquired, AllocationState, Holder, Pin, Strength, Told, Wake, Way, Why, Wish};
+use crate::id::Id;
+use crate::input::{AccountId, AllocationId, FeedId, GivesWay, Note, Output, ProviderId, RequestId, TitleId};
 use crate::time::Time;
 
 /// What a holder is, if its account is needed: the least gives way first.
@@ -101,13 +102,8 @@ impl Accounts {
 
     /// The one who has to give way to a wish: the weakest of all accounts that will do.
     fn victim(&self, holder: Holder, waiting: &Waiting) -> Option<Rank> {
-        // A slot that rests first comes too late.
-        let helps = |account: AccountId, rank: &Rank| {
-            let in_time = |cooling| cooling < self.preemption_wait;
-            let same = || self.holders.get(&rank.3).is_some_and(|holding| holding.title == waiting.title);
-            let account = self.pools.get(account);
-            rank.3 != holder && account.is_some_and(|row| !row.is_over() && (in_time(row.cooling) || same()))
-        };
+        let helps =
+            |account: AccountId, rank: &Rank| rank.3 != holder && self.makes_room(account, rank.3, waiting.title);
         let weaker = |rank: &Rank| gives_way(rank, waiting.strength);
         if let Pin::Firm(pin) = waiting.pin {
             let rows = self.victims.of_account.range((pin, LEAST)..).take_while(|(account, _)| *account == pin);
@@ -120,6 +116,61 @@ impl Accounts {
             rows.find(|row| helps(row.2, &row.1)).map(|row| row.1)
         };
         waiting.providers.iter().filter_map(first).min()
+    }
+
+    /// Pins a wish that avoids some accounts to another one that is about to be free, or whose holder gives way to it. Whether there
+    /// is one: nobody waits for one that others go on to use.
+    pub(super) fn pin_beside(&self, now: Time, holder: Holder, waiting: &mut Waiting, avoid: &[AccountId]) -> bool {
+        if matches!(waiting.pin, Pin::Firm(_)) {
+            return false;
+        }
+        let ranges = waiting.providers.iter().map(|provider| self.pools.range(*provider));
+        let accounts: Vec<AccountId> = ranges.flat_map(|(from, to)| (from.0..to.0).map(AccountId)).collect();
+        let before = waiting.pin;
+        let beside = accounts.into_iter().filter(|account| !avoid.contains(account)).find(|account| {
+            waiting.pin = Pin::Firm(*account);
+            self.fits(*account, waiting)
+                && (self.coming(now, holder, waiting).is_some() || self.victim(holder, waiting).is_some())
+        });
+        waiting.pin = beside.map_or(before, Pin::Firm);
+        beside.is_some()
+    }
+
+    /// Pins a wish that avoids some accounts to another one that will do, whoever uses it. Whether there is one.
+    pub(super) fn pin_other(&self, waiting: &mut Waiting, avoid: &[AccountId]) -> bool {
+        let ranges = waiting.providers.iter().map(|provider| self.pools.range(*provider));
+        let mut accounts = ranges.flat_map(|(from, to)| (from.0..to.0).map(AccountId));
+        let other = accounts.find(|account| !avoid.contains(account) && self.fits(*account, waiting));
+        waiting.pin = other.map_or(waiting.pin, Pin::Firm);
+        other.is_some()
+    }
+
+    /// Whether the title could be had with the account if this holder gave up what it has there. A slot that rests first comes too
+    /// late.
+    fn makes_room(&self, account: AccountId, holder: Holder, title: TitleId) -> bool {
+        let same = || self.holders.get(&holder).is_some_and(|holding| holding.title == title);
+        let row = self.pools.get(account).filter(|row| !row.is_over());
+        row.is_some_and(|row| row.cooling < self.preemption_wait || same())
+    }
+
+    /// Whether a wish could be granted if this holder had no account any more: it has a connection of one that will do, or one is
+    /// kept for it.
+    pub(crate) fn would_help(&self, holder: Holder, wish: &Wish<'_>) -> bool {
+        let Some(holding) = self.holders.get(&holder).filter(|_| holder != wish.holder) else { return false };
+        // What is being closed and nobody else counts on is at hand as soon as its holder does not either.
+        let own = holding.closing.iter().filter_map(|own| self.allocations.get(*own));
+        let own = own.filter(|own| own.expected_by == Some(holder)).map(|own| own.account);
+        own.chain(holding.ranked.map(|ranked| ranked.account)).any(|account| {
+            let row = self.pools.get(account).filter(|row| row.serves && wish.providers.contains(&row.provider));
+            let pinned = !matches!(wish.pin, Pin::Firm(pin) if pin != account);
+            row.is_some() && pinned && self.makes_room(account, holder, wish.title)
+        })
+    }
+
+    /// The sources that a feed has, with or without an account.
+    pub(crate) fn sources_of(&self, feed: FeedId) -> impl Iterator<Item = Holder> {
+        let rows = self.holders.range(Holder::Source(Id::from_parts(0, 0))..Holder::Probe(RequestId(0)));
+        rows.filter(move |(_, holding)| holding.feed == Some(feed)).map(|(holder, _)| *holder)
     }
 
     /// Makes somebody give way to a wish.
@@ -149,8 +200,15 @@ impl Accounts {
         Some(closing.map_or(Way::Clear(account), Way::Closing))
     }
 
-    /// Lets a wish count on a connection that is being closed anyway, its holder's own first.
+    /// Lets a wish count on a connection that is being closed anyway, if one will do.
     pub(super) fn expect(&mut self, now: Time, holder: Holder, waiting: &mut Waiting) -> bool {
+        let Some(allocation) = self.coming(now, holder, waiting) else { return false };
+        self.count_on(holder, waiting, allocation);
+        true
+    }
+
+    /// A connection that is being closed anyway, and that a wish can count on: its holder's own first.
+    pub(super) fn coming(&self, now: Time, holder: Holder, waiting: &Waiting) -> Option<AllocationId> {
         let useful = |id: AccountId, allocation: AllocationId| {
             let Some((row, coming)) = self.pools.get(id).zip(self.allocations.get(allocation)) else { return false };
             let in_time = coming.title == waiting.title || now + row.cooling < now + self.preemption_wait;
@@ -164,7 +222,8 @@ impl Accounts {
         };
         let own = self.holders.get(&holder).into_iter().flat_map(|holding| &holding.closing);
         let mut own = own.filter_map(|own| Some((self.allocations.get(*own)?.account, *own)));
-        let found = own.find(|(id, allocation)| useful(*id, *allocation)).or_else(|| {
+        let own = own.find(|(id, allocation)| useful(*id, *allocation));
+        let found = own.or_else(|| {
             let ranges = match waiting.pin {
                 Pin::Firm(pin) => Vec::from([(pin, AccountId(pin.0.saturating_add(1)))]),
                 _ => waiting.providers.iter().map(|provider| self.pools.range(*provider)).collect(),
@@ -173,9 +232,7 @@ impl Accounts {
             let rows = ranges.into_iter().flat_map(|(from, to)| self.coming.range((from, least)..(to, least)).copied());
             rows.into_iter().find(|(id, allocation)| useful(*id, *allocation))
         });
-        let Some((_, allocation)) = found else { return false };
-        self.count_on(holder, waiting, allocation);
-        true
+        found.map(|(_, allocation)| allocation)
     }
 
     /// The wish counts on a connection that is being closed, and no other may.

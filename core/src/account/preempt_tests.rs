@@ -644,7 +644,7 @@ fn thousands_that_wait_cost_what_happens_and_no_more() {
 
 #[test]
 fn a_slot_that_rests_for_its_title_does_so_only_while_its_account_may_be_used() {
-    let account = Account { until: Some(ms(1_500)), ..Account::default() };
+    let account = Account { until: Some(Date::from_micros(1_500_000)), ..Account::default() };
     let mut stage = Stage::new(vec![Provider { accounts: vec![account], ..cooling(&[1], 5_000) }]);
     let grant = stage.grant(wish(A));
     stage.run(1_000);

@@ -25,7 +25,7 @@ fn providers(chance: &mut Chance) -> Vec<Provider> {
             priority: chance.below(2) as i8,
             overlap: chance.below(4) == 0,
             enabled: chance.below(8) > 0,
-            until: (chance.below(8) == 0).then(|| ms(chance.below(20_000))),
+            until: (chance.below(8) == 0).then(|| Date::from_micros(chance.below(20_000_000) as i64)),
         };
         let accounts = (0..1 + chance.below(3)).map(|_| account(chance)).collect();
         let cooling = millis([0, 0, 700, 4_000][chance.below(4) as usize]);
@@ -53,6 +53,7 @@ fn wished(stage: &Stage, chance: &mut Chance, holder: Holder) -> Wish<'static> {
         avoid: &[],
         title: TitleId(chance.below(4)),
         viewing: (chance.below(2) == 0).then(|| viewing(chance.below(6) as u32)),
+        feed: None,
         strength: if probes {
             Strength::PROBE
         } else {

@@ -69,6 +69,7 @@ pub(super) fn wish(holder: Holder) -> Wish<'static> {
         avoid: &[],
         title: TitleId(title),
         viewing: None,
+        feed: None,
         strength: if matches!(holder, Holder::Probe(_)) { Strength::PROBE } else { NORMAL },
         pin: Pin::None,
         window: Duration::ZERO,
@@ -129,6 +130,11 @@ impl Stage {
 
     pub fn release(&mut self, grant: Grant) {
         self.room.release(ms(self.now), grant.allocation);
+        self.settle();
+    }
+
+    pub fn set_clock(&mut self, by: i64) {
+        self.room.set_clock(ms(self.now), &mut self.out, by);
         self.settle();
     }
 

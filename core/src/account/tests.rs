@@ -76,7 +76,8 @@ fn an_account_that_its_provider_does_not_want_is_tried_last_for_a_while() {
 fn an_account_is_to_blame_only_where_its_provider_forbids_it() {
     let of_status = |status| Blame::from(Failure::Status(status));
     assert_eq!([of_status(401), of_status(403)], [Blame::Account; 2]);
-    assert_eq!([of_status(404), of_status(429), of_status(503)], [Blame::Connection; 3]);
+    assert_eq!([of_status(404), of_status(500)], [Blame::Connection; 2]);
+    assert_eq!([of_status(429), of_status(503), Blame::from(Loss::Limit)], [Blame::Limit; 3]);
     assert_eq!([Blame::from(Loss::Forbidden), Blame::from(Loss::Reset)], [Blame::Account, Blame::Connection]);
 }
 
@@ -106,23 +107,71 @@ fn no_limit_is_any_number() {
 #[test]
 fn accounts_that_may_not_be_used_are_left_out() {
     let account = |enabled, until| Account { enabled, until, ..Account::default() };
-    let accounts = vec![account(false, None), account(true, Some(ms(1_000))), account(true, None)];
+    let accounts = vec![account(false, None), account(true, Some(Date::from_micros(1_000_000))), account(true, None)];
     let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
     stage.run(1_000);
     assert_eq!(stage.account(playback(1)), 2);
     assert_eq!(stage.acquire(wish(playback(2))), Acquired::Exhausted);
     assert_eq!(stage.room.accounts().map(|state| state.serves).collect::<Vec<_>>(), [false, false, true]);
+    assert_eq!(stage.notes, [Note::AccountOver { account: AccountId(1) }], "it is told once");
+    assert_eq!(stage.room.lack(&[ProviderId(0)]), RefuseReason::ProviderLimit, "another one may be had");
 }
 
 #[test]
 fn where_no_account_may_be_used_nobody_waits_and_nobody_gives_way() {
-    let accounts = vec![Account { until: Some(ms(1_000)), ..Account::default() }];
+    let accounts = vec![Account { until: Some(Date::from_micros(1_000_000)), ..Account::default() }];
     let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
     stage.grant(Wish { strength: WEAK, ..wish(playback(1)) });
     stage.run(1_000);
     assert_eq!(stage.acquire(stage.patient(playback(2))), Acquired::Exhausted);
     assert_eq!(stage.acquire(Wish { providers: &[ProviderId(7)], ..stage.patient(playback(2)) }), Acquired::Exhausted);
     assert!(stage.told.is_empty(), "{:?}", stage.told);
+    assert_eq!(stage.room.lack(&[ProviderId(0)]), RefuseReason::AccountsOver);
+    assert_eq!(stage.notes, [Note::AccountOver { account: AccountId(0) }]);
+}
+
+#[test]
+fn an_account_that_ends_on_a_date_does_so_when_the_clock_is_set() {
+    let account = |until| Account { until: Some(Date::from_micros(until)), ..Account::default() };
+    let accounts = vec![account(1_000_000), Account { enabled: false, ..account(9_000_000) }];
+    let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+    let serves = |stage: &Stage| stage.room.accounts().map(|state| state.serves).collect::<Vec<_>>();
+    stage.set_clock(999_000);
+    assert_eq!(serves(&stage), [true, false]);
+    let grant = stage.grant(wish(playback(1)));
+    assert_eq!(stage.acquire(stage.patient(playback(2))), Acquired::Waiting);
+    stage.run(1);
+    stage.end(playback(1));
+    stage.closed(grant);
+    assert_eq!(serves(&stage), [false, false]);
+    assert_eq!(stage.late(playback(2)), None, "nobody has it");
+    // Whoever waited for it has it when it serves after all.
+    stage.set_clock(-1_000_000);
+    assert_eq!(serves(&stage), [true, false]);
+    assert!(stage.late(playback(2)).is_some());
+}
+
+#[test]
+fn an_account_that_ended_before_the_start_serves_no_sooner_than_the_clock_says() {
+    let accounts = vec![Account { until: Some(Date::from_micros(-5_000_000)), ..Account::default() }];
+    let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+    stage.run(1_000);
+    for (by, serves) in [(-3_000_000, false), (-3_000_000, false), (-1, true), (1, false)] {
+        stage.set_clock(by);
+        assert_eq!(stage.room.accounts().map(|state| state.serves).collect::<Vec<_>>(), [serves], "{by}");
+    }
+}
+
+#[test]
+fn at_an_account_that_serves_after_all_the_weaker_give_way_again() {
+    let accounts = vec![Account { until: Some(Date::from_micros(1_000_000)), ..Account::default() }];
+    let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+    stage.grant(Wish { strength: WEAK, ..wish(playback(1)) });
+    stage.set_clock(1_000_000);
+    assert_eq!(stage.acquire(stage.patient(playback(2))), Acquired::Exhausted);
+    stage.set_clock(-1_000_000);
+    assert_eq!(stage.acquire(stage.patient(playback(2))), Acquired::Waiting);
+    assert!(stage.told.iter().any(|(told, _)| matches!(told, Told::GiveUp { .. })), "{:?}", stage.told);
 }
 
 #[test]

@@ -4,12 +4,12 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::input::{AccountId, Grant, PlaybackId, ProviderId, RequestId, SourceId, TitleId, Viewing};
+use crate::input::{AccountId, FeedId, Grant, PlaybackId, ProviderId, RequestId, SourceId, TitleId, Viewing};
 use crate::playback::Place;
 use crate::time::Time;
 
 /// Whoever holds a lease: one each.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Holder {
     /// A playback of a title.
     Playback(PlaybackId),
@@ -40,12 +40,14 @@ pub(crate) struct Wish<'w> {
     pub holder: Holder,
     /// Where it can be had, the preferred provider first.
     pub providers: &'w [ProviderId],
-    /// Accounts that failed it already. What is wished for behind a failure is had at once or not at all.
+    /// Accounts that failed it already. What is wished for behind a failure is had at once, or by grace at one other account.
     pub avoid: &'w [AccountId],
     /// What is to be had: an account that rests does so for other titles.
     pub title: TitleId,
     /// Who plays it with which player, where the account that it had last is to be tried first when it comes back.
     pub viewing: Option<Viewing>,
+    /// Into which feed it goes, where it is a source of one.
+    pub feed: Option<FeedId>,
     pub strength: Strength,
     pub pin: Pin,
     /// How long a lease is kept without a connection after media was forwarded; zero = not at all.
@@ -68,11 +70,28 @@ pub(crate) enum Pin {
 pub(crate) enum Patience {
     /// Nothing: a probe.
     None,
+    /// Nothing either, but it waits until then for what is being closed anyway.
+    AtHand(Time),
     /// It waits until then for what becomes free, but nobody gives way: a hedge.
     Meek(Time),
     /// Weaker ones give way; it waits until then for what becomes free, or `preemption_wait` for what is given up for it. Where the
     /// grace is an instant one and an account bears it, it gets one connection more than there are at once, until then.
     Until(Time, Grace),
+}
+
+impl Patience {
+    /// Whether it waits for what nobody gives way for.
+    pub fn is_grace(self, now: Time) -> bool {
+        matches!(self, Patience::Until(until, _) if until > now)
+    }
+
+    /// Until when somebody waits at least.
+    pub fn until(self, now: Time) -> Time {
+        match self {
+            Patience::None => now,
+            Patience::AtHand(until) | Patience::Meek(until) | Patience::Until(until, _) => until,
+        }
+    }
 }
 
 /// Which kind of grace a wish has.

@@ -89,8 +89,13 @@ struct Feed {
     segments: Box<Segments>,
 }
 
+/// Begins with a line of cache, and what each chunk needs comes first.
 #[derive(Debug, Serialize, Deserialize)]
+#[repr(C, align(64))]
 struct Audience {
+    /// Nobody in `started` is under an offset before this.
+    #[serde(skip)]
+    reached: u64,
     /// Viewers that have not started.
     waiting: BTreeSet<ViewerId>,
     /// Viewers that have started, each under an offset that its cursor has reached or passed. It is looked at again when the tail
@@ -299,7 +304,7 @@ impl Feeds {
         if feed.viewers() >= self.settings.viewers {
             let reason = RefuseReason::TooManyViewers;
             out.push_back(Output::Refuse { request, reason });
-            out.push_back(Output::Note(Note::ViewerRefused { feed: id, reason }));
+            out.push_back(Output::Note(Note::ViewerRefused { request, feed: id, reason }));
             return Start::Refused;
         }
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
@@ -481,7 +486,11 @@ impl Feeds {
         while let Some(feed) = self.feeds.get_mut(id) {
             let tail = feed.ring.tail();
             let Some(audience) = &mut feed.audience else { return };
-            if audience.started.first().is_none_or(|(offset, _)| *offset >= tail) {
+            if audience.reached >= tail {
+                return;
+            }
+            audience.reached = audience.started.first().map_or(u64::MAX, |(offset, _)| *offset);
+            if audience.reached >= tail {
                 return;
             }
             let Some((_, viewer)) = audience.started.pop_first() else { return };
@@ -622,6 +631,7 @@ impl Feed {
 impl Default for Audience {
     fn default() -> Self {
         Audience {
+            reached: u64::MAX,
             waiting: BTreeSet::new(),
             started: BTreeSet::new(),
             polling: BTreeSet::new(),
@@ -638,6 +648,7 @@ impl Audience {
     fn start(&mut self, id: ViewerId, viewer: &mut Viewer, at: u64) {
         self.waiting.remove(&id);
         viewer.place = Place::Started { cursor: at, watched: at };
+        self.reached = self.reached.min(at);
         self.started.insert((at, id));
     }
 }

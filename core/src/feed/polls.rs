@@ -225,6 +225,8 @@ impl Feeds {
             ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
             ViewerEnd::Kicked => RefuseReason::Kicked,
             ViewerEnd::Preempted => RefuseReason::Preempted,
+            ViewerEnd::GraceOver => RefuseReason::ProviderLimit,
+            ViewerEnd::Expired => RefuseReason::AccountExpired,
             ViewerEnd::Superseded => RefuseReason::Superseded,
             ViewerEnd::Left
             | ViewerEnd::Slow

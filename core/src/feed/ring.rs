@@ -42,6 +42,12 @@ impl Chunk {
     }
 }
 
+/// So many of the newest chunks are looked at before the others are searched.
+const NEWEST: usize = 4;
+
+/// There is room for so many chunks when the first comes in.
+const BEGINS: usize = 64;
+
 /// Where a player can start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RandomAccess {
@@ -126,6 +132,11 @@ impl Ring {
             self.tail = oldest.end();
             self.lengths.pop();
         }
+        if self.chunks.capacity() == 0 {
+            // A stream that begins goes on: it need not grow by way of every smaller one.
+            self.chunks.reserve(BEGINS);
+            self.lengths.0.reserve(BEGINS);
+        }
         self.lengths.push(data.len());
         self.chunks.push_back(Chunk { at, data });
         self.head = head;
@@ -171,8 +182,13 @@ impl Ring {
 
     /// Everything from `at` to the head; nothing if `at` is no longer kept or not there yet.
     pub(super) fn slices(&self, at: u64) -> impl Iterator<Item = &[u8]> {
-        let first =
-            if at < self.tail { self.chunks.len() } else { self.chunks.partition_point(|chunk| chunk.end() <= at) };
+        // Nearly everybody reads what came in last.
+        let newest = self.chunks.iter().rev().take(NEWEST).position(|chunk| chunk.at <= at);
+        let first = match newest {
+            _ if at < self.tail || at >= self.head => self.chunks.len(),
+            Some(before) => self.chunks.len() - 1 - before,
+            None => self.chunks.partition_point(|chunk| chunk.end() <= at),
+        };
         self.chunks.range(first..).map(move |chunk| &chunk.data[at.saturating_sub(chunk.at) as usize..])
     }
 }

@@ -1,18 +1,21 @@
 //! What goes into the core and what comes out: the vocabulary between deciding and moving bytes.
 
+mod called;
 mod note;
 mod output;
 mod reason;
 mod says;
+mod status;
 
 use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use bytes::Bytes;
-pub use note::{GivesWay, Note};
+pub use note::{GivesWay, Left, Note};
 pub use output::Output;
 pub use reason::{EndReason, Failure, Loss, RefuseReason, Switch, ViewerEnd};
 use serde::{Deserialize, Serialize};
+pub use status::Refusal;
 
 use crate::id::Id;
 use crate::playback::Item;
@@ -45,7 +48,7 @@ pub type PlaybackId = Id<PlaybackKind>;
 pub type AllocationId = Id<AllocationKind>;
 
 /// Who writes into a feed: at most one at a time, so that a superseded one never writes again.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Writer {
     /// The publisher that holds the feed's slot.
     Session(SessionId),
@@ -54,27 +57,27 @@ pub enum Writer {
 }
 
 /// An endpoint by its place in the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EndpointId(pub u32);
 
 /// A channel by its place in the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ChannelId(pub u32);
 
 /// A user by its place in the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct UserId(pub u32);
 
 /// A provider by its place in the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProviderId(pub u32);
 
 /// An account by its place among those of all providers, in the order of the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct AccountId(pub u32);
 
 /// Something in the catalogue of a provider, or a file of this machine: the same as long as it is called the same.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TitleId(pub u64);
 
 /// What is granted to whoever may use an account now.
@@ -135,11 +138,11 @@ pub enum Want {
 }
 
 /// A request that waits for an answer. The server chose it; it is unique while the process runs.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
 /// What a viewer that polls is known by: unpredictable, and part of every address that it asks for.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token(pub [u8; 16]);
 
 /// Everything that can happen to the core. Any sequence of inputs is legal.
@@ -317,6 +320,12 @@ pub enum Input {
     Closed {
         /// The allocation.
         allocation: AllocationId,
+    },
+    /// The wall clock of this machine was set, as on a box that asks for the time when its network is there: whatever ends on a
+    /// date ends so much sooner.
+    ClockSet {
+        /// Forward by so many µs; back where it is negative.
+        by: i64,
     },
 }
 /// What came in so far of one kind of packet.

@@ -5,8 +5,8 @@ use alloc::string::String;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AccountId, ChannelId, EndReason, EndpointId, Failure, FeedId, Loss, PlaybackId, ProviderId, RefuseReason,
-    SessionId, SourceId, Switch, UserId, ViewerEnd, ViewerId,
+    AccountId, ChannelId, Client, EndReason, EndpointId, Failure, FeedId, Loss, PlaybackId, ProviderId, RefuseReason,
+    RequestId, SessionId, SourceId, Switch, TitleId, UserId, ViewerEnd, ViewerId,
 };
 use crate::account::Holder;
 use crate::config::Strategy;
@@ -56,6 +56,8 @@ pub enum Note {
     },
     /// A POST was refused.
     OfferRefused {
+        /// Its request.
+        request: RequestId,
         /// The endpoint.
         endpoint: EndpointId,
         /// Why.
@@ -93,11 +95,15 @@ pub enum Note {
         endpoint: EndpointId,
         /// The HTTP status it was answered with.
         status: u16,
+        /// From where it came, where that is known.
+        from: Option<String>,
         /// What was wrong with it.
         why: String,
     },
     /// Somebody was not let in to watch.
     ViewerRefused {
+        /// Its request.
+        request: RequestId,
         /// The feed.
         feed: FeedId,
         /// Why.
@@ -212,6 +218,8 @@ pub enum Note {
     PlaybackRefused {
         /// The user.
         user: UserId,
+        /// From where, and with which player.
+        client: Client,
         /// What was to be played.
         item: Item,
         /// Why.
@@ -283,6 +291,11 @@ pub enum Note {
         /// How long its provider still counted that, in microseconds.
         late: u64,
     },
+    /// An account may be used no longer: its time is over. What runs with it goes on.
+    AccountOver {
+        /// The account.
+        account: AccountId,
+    },
     /// A provider's catalogue was read.
     CatalogRead {
         /// The provider.
@@ -298,14 +311,14 @@ pub enum Note {
         /// Entries that were left out because there are as many as there may be.
         beyond: u64,
     },
-    /// A provider's catalogue could not be read; the last one is kept, if there is one.
+    /// A provider's catalogue or guide could not be read, or not to its end.
     CatalogFault {
         /// The provider.
         provider: ProviderId,
         /// In words.
         why: String,
-        /// How many entries of what was read last are kept.
-        kept: u64,
+        /// What there is of it now.
+        left: Left,
     },
     /// A library of this machine was looked through, and there is something else in it than before.
     LibraryRead {
@@ -315,6 +328,8 @@ pub enum Note {
         files: u64,
         /// How many files or directories are left out, since their names are no text in UTF-8.
         unnamed: u64,
+        /// How many files are left out, since there is nothing in them.
+        empty: u64,
         /// Whether there is more than is taken.
         cut_short: bool,
     },
@@ -346,6 +361,11 @@ pub enum Note {
         /// Viewers that end with it.
         viewers: u32,
     },
+    /// The wall clock of this machine was set.
+    ClockSet {
+        /// Forward by so many µs; back where it is negative.
+        by: i64,
+    },
     /// Somebody could not log in: name or password is wrong.
     LoginFailed {
         /// From where.
@@ -355,4 +375,33 @@ pub enum Note {
         /// How many logins failed since that was last said, this one among them.
         failures: u64,
     },
+    /// Something is left out of the playlists of a provider's title, and the rest of it plays.
+    PlaylistFault {
+        /// The provider.
+        provider: ProviderId,
+        /// The title.
+        title: TitleId,
+        /// In words.
+        why: String,
+    },
+    /// A provider's guide was read to its end.
+    GuideRead {
+        /// The provider.
+        provider: ProviderId,
+        /// What is on: programmes of channels that its catalogue has, about now.
+        programmes: u64,
+        /// Programmes that are left out since they could not be read.
+        skipped: u64,
+    },
+}
+
+/// What there is of a catalogue or a guide after a reading that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Left {
+    /// Nothing: none was read before either.
+    Nothing,
+    /// So many entries of what was read to its end last.
+    Former(u64),
+    /// So many entries that came before it broke off; it was never read to its end.
+    Beginning(u64),
 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Refusal;
+
 /// Why a session ended. Each session ends with exactly one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum EndReason {
@@ -102,6 +104,8 @@ pub enum RefuseReason {
     Busy,
     /// No account of any provider that has it is free.
     ProviderLimit,
+    /// No provider that has it has an account that may be used: their time is over, or they are disabled.
+    AccountsOver,
     /// No provider gives it; the server knows what the last one said.
     ProviderFailed,
     /// A newer request of the same playback took its place.
@@ -136,6 +140,7 @@ impl RefuseReason {
             RefuseReason::Kicked => "kicked",
             RefuseReason::Busy => "busy",
             RefuseReason::ProviderLimit => "provider-limit",
+            RefuseReason::AccountsOver => "accounts-over",
             RefuseReason::ProviderFailed => "provider-failed",
             RefuseReason::Superseded => "superseded",
             RefuseReason::Preempted => "preempted",
@@ -145,7 +150,7 @@ impl RefuseReason {
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 23] = [
+    pub const ALL: [RefuseReason; 24] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -164,6 +169,7 @@ impl RefuseReason {
         RefuseReason::Kicked,
         RefuseReason::Busy,
         RefuseReason::ProviderLimit,
+        RefuseReason::AccountsOver,
         RefuseReason::ProviderFailed,
         RefuseReason::Superseded,
         RefuseReason::Preempted,
@@ -203,6 +209,10 @@ pub enum ViewerEnd {
     Superseded,
     /// Its account went to a stronger playback.
     Preempted,
+    /// It had its account by grace, no other became free, and the grace is over.
+    GraceOver,
+    /// Its user may not play any longer: the time until which it might is over.
+    Expired,
 }
 
 impl ViewerEnd {
@@ -223,11 +233,13 @@ impl ViewerEnd {
             ViewerEnd::Failed => "failed",
             ViewerEnd::Superseded => "superseded",
             ViewerEnd::Preempted => "preempted",
+            ViewerEnd::GraceOver => "grace-over",
+            ViewerEnd::Expired => "expired",
         }
     }
 
     /// Every reason.
-    pub const ALL: [ViewerEnd; 14] = [
+    pub const ALL: [ViewerEnd; 16] = [
         ViewerEnd::Left,
         ViewerEnd::Slow,
         ViewerEnd::Idle,
@@ -242,6 +254,8 @@ impl ViewerEnd {
         ViewerEnd::Failed,
         ViewerEnd::Superseded,
         ViewerEnd::Preempted,
+        ViewerEnd::GraceOver,
+        ViewerEnd::Expired,
     ];
 }
 
@@ -250,7 +264,7 @@ impl ViewerEnd {
 pub enum Loss {
     /// The origin has no such stream (404, 410).
     NotFound,
-    /// The origin wants other credentials (401, 403).
+    /// The origin refuses the credentials, or what is asked for to them (401, 403).
     Forbidden,
     /// The origin's name is not known.
     Unresolved,
@@ -276,9 +290,24 @@ pub enum Loss {
     NoAccount,
     /// Its account went to a stronger playback, or to somebody who gets media from it. Decided here.
     Preempted,
+    /// It had its account by grace, and that is over. Decided here.
+    GraceOver,
+    /// The origin has as many connections as it, or the account, may have (429, 456, 458, 503, 509). A provider that goes on to
+    /// refuse an account for a while after one of its connections was closed counts as such, whatever it answers.
+    Limit,
 }
 
 impl Loss {
+    /// Whether the origin had to be left for want of an account, and did nothing wrong.
+    pub fn is_of_account(self) -> bool {
+        matches!(self, Loss::Preempted | Loss::GraceOver)
+    }
+
+    /// Whether the origin refused whoever asked, and may not refuse another login.
+    pub fn is_of_login(self) -> bool {
+        matches!(self, Loss::Forbidden | Loss::Limit)
+    }
+
     /// The word for it in status, metrics and logs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -296,11 +325,13 @@ impl Loss {
             Loss::NoKeyFrame => "no-key-frame",
             Loss::NoAccount => "no-account",
             Loss::Preempted => "preempted",
+            Loss::GraceOver => "grace-over",
+            Loss::Limit => "limit",
         }
     }
 
     /// Every loss.
-    pub const ALL: [Loss; 14] = [
+    pub const ALL: [Loss; 16] = [
         Loss::NotFound,
         Loss::Forbidden,
         Loss::Unresolved,
@@ -315,6 +346,8 @@ impl Loss {
         Loss::NoKeyFrame,
         Loss::NoAccount,
         Loss::Preempted,
+        Loss::GraceOver,
+        Loss::Limit,
     ];
 }
 
@@ -337,8 +370,19 @@ impl Failure {
     pub fn fails_over(self) -> bool {
         match self {
             Failure::Unreachable | Failure::TimedOut => true,
-            Failure::Status(status) => matches!(status, 404 | 410 | 429 | 500..=599),
+            Failure::Status(status) => match self.refusal() {
+                Some(Refusal::Missing | Refusal::Limit) => true,
+                _ => matches!(status, 500..=599),
+            },
             Failure::Unusable => false,
+        }
+    }
+
+    /// What its status means, where it is one.
+    pub fn refusal(self) -> Option<Refusal> {
+        match self {
+            Failure::Status(status) => Some(Refusal::of(u32::from(status))),
+            Failure::Unreachable | Failure::TimedOut | Failure::Unusable => None,
         }
     }
 }
@@ -364,6 +408,8 @@ impl Switch {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -372,5 +418,21 @@ mod tests {
         assert!(RefuseReason::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
         assert!(ViewerEnd::ALL.iter().enumerate().all(|(place, reason)| *reason as usize == place));
         assert!(Loss::ALL.iter().enumerate().all(|(place, loss)| *loss as usize == place));
+    }
+
+    #[test]
+    fn every_reason_has_one_word_of_its_own() {
+        let all = [
+            EndReason::ALL.map(EndReason::as_str).to_vec(),
+            RefuseReason::ALL.map(RefuseReason::as_str).to_vec(),
+            ViewerEnd::ALL.map(ViewerEnd::as_str).to_vec(),
+            Loss::ALL.map(Loss::as_str).to_vec(),
+            [Switch::Failover, Switch::Failback].map(Switch::as_str).to_vec(),
+        ];
+        for words in all {
+            let different: BTreeSet<&str> = words.iter().copied().collect();
+            assert_eq!(different.len(), words.len());
+            assert!(words.iter().all(|word| !word.is_empty() && !word.contains(' ')), "{words:?}");
+        }
     }
 }

@@ -34,7 +34,12 @@ impl RefuseReason {
                 "there are as many playbacks as `playback.cleanup_capacity` allows, or its player's requests took too long"
             }
             RefuseReason::TooManyRequests => "its player asks for more at once than may wait for one another",
-            RefuseReason::ProviderLimit => "no account of a provider that has it is free",
+            RefuseReason::ProviderLimit => {
+                "no account of a provider that has it is free; add an [[account]], or give its user a stronger `priority`"
+            }
+            RefuseReason::AccountsOver => {
+                "no provider that has it has an account that may be used: their `expires` is over, or they are disabled"
+            }
             RefuseReason::ProviderFailed => "no provider gives it",
             RefuseReason::Superseded => "a newer request of the same player took its place",
             RefuseReason::Preempted => "it gave way to a stronger one a moment ago",
@@ -62,9 +67,13 @@ impl ViewerEnd {
             ViewerEnd::Evicted => "its user plays something else instead",
             ViewerEnd::Kicked => "an operator ended it",
             ViewerEnd::Limit => "its user plays as much as it may, and no place became free in time",
-            ViewerEnd::Failed => "the provider broke off",
+            ViewerEnd::Failed => "the provider broke off, or sent nothing",
             ViewerEnd::Superseded => "its player asked for something else",
             ViewerEnd::Preempted => "its account went to a stronger playback",
+            ViewerEnd::GraceOver => {
+                "it had a connection beyond those of its account by grace (`overlap`), and none became free within `playback.grace`"
+            }
+            ViewerEnd::Expired => "the `expires` of its user is over",
         }
     }
 }
@@ -73,11 +82,17 @@ impl Loss {
     /// What became of the connection; `it` is the origin.
     pub fn says(self) -> &'static str {
         match self {
-            Loss::Forbidden => "it wants other credentials than those in the configuration",
+            Loss::Forbidden => "it refuses the credentials in the configuration, or this stream to them (401, 403)",
             Loss::Loop => "it is this server, or gets the stream from here; name where the stream comes from",
             Loss::TimedOut => "it did not agree to send within `connect_timeout`",
-            Loss::NoAccount => "no account of its provider is free",
+            Loss::NoAccount => "none of its provider's accounts is to be had",
             Loss::Preempted => "its account went to somebody else",
+            Loss::GraceOver => {
+                "it was one connection more than its account has, by grace, and none became free within `playback.grace`"
+            }
+            Loss::Limit => {
+                "it bears no more connections at present: it may still count one that was closed a moment ago (`cooling`), or somebody else uses the account (`max_connections`)"
+            }
             Loss::NoKeyFrame => "what it sends has no key frame, so nobody could begin to watch",
             Loss::Silent => "it sent no media for `no_input_timeout`",
             Loss::NotFound => "it has no such stream",

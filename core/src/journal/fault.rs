@@ -19,7 +19,7 @@ pub enum JournalFault {
         /// Where, from 0.
         at: usize,
     },
-    /// Its end is missing, as where whoever wrote it was stopped.
+    /// It breaks off: its end is missing or is not what was written, as where whoever wrote it was stopped, or power was lost.
     Truncated {
         /// Where the piece begins that is not whole, from 0.
         at: usize,
@@ -53,9 +53,14 @@ impl fmt::Display for JournalFault {
                 write!(f, "a journal of format version {has}; this program reads version {VERSION}")
             }
             JournalFault::Broken { at } => write!(f, "broken at byte {at}"),
-            JournalFault::Truncated { at, call: 0 } => write!(f, "cut off at byte {at}, before the first call"),
+            JournalFault::Truncated { at, call: 0 } => {
+                write!(f, "the recording breaks off at byte {at}, before its first call")
+            }
             JournalFault::Truncated { at, call } => {
-                write!(f, "cut off: what begins at byte {at} is not whole; call {call} is the last that is")
+                write!(
+                    f,
+                    "the recording breaks off here: what begins at byte {at} is not whole; call {call} is the last that is"
+                )
             }
             JournalFault::OtherConfig => {
                 write!(f, "the state that it begins with does not fit its configuration, or is of another build")

@@ -60,6 +60,12 @@ fn checksum(content: &[u8]) -> u64 {
     digest.value()
 }
 
+/// Whether a whole frame begins anywhere behind `at`.
+pub fn any_behind(bytes: &[u8], at: usize) -> bool {
+    let whole = |from| matches!(next(bytes, from, 0), Ok(Some(Frame { whole: true, .. })));
+    (at.saturating_add(1)..bytes.len()).any(whole)
+}
+
 /// The frame that begins at `at`; `None` at the end.
 pub fn next(bytes: &[u8], at: usize, call: u64) -> Result<Option<Frame<'_>>, JournalFault> {
     let rest = bytes.get(at..).unwrap_or_default();

@@ -53,8 +53,8 @@ impl Log {
         Ok(Log { head: reader.head, snapshot, calls: Vec::new() })
     }
 
-    /// As [`Log::read`], and of one that is cut off or broken what is whole, and what is wrong with the rest. An error where there is not
-    /// even a head.
+    /// As [`Log::read`], and of one that is cut off or broken what stands before that, and what is wrong there; what stands behind it is
+    /// a log of its own ([`Rest`](super::Rest)). An error where there is not even a head.
     pub fn salvage(bytes: &[u8]) -> Result<(Log, Option<JournalFault>), JournalFault> {
         let mut reader = Reader::new(bytes)?;
         let mut log = Log { head: reader.head.clone(), ..Log::default() };

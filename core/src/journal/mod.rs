@@ -6,6 +6,8 @@
 //! | `kept` | how much of a run is kept, and what makes room? |
 //! | `fresh` | what of it is new to whoever has the rest? |
 //! | `replay` | does it repeat? |
+//! | `extent` | how far does it go? |
+//! | `rest` | what can be gone on from behind what is broken? |
 //! | `log` | which calls were there, and what without some of them? |
 //! | `head` | of which program and which run is it? |
 //! | `snapshot` | what did an edge keep, at one moment? |
@@ -23,6 +25,7 @@
 
 pub(crate) mod code;
 mod digest;
+mod extent;
 mod fault;
 mod frame;
 mod fresh;
@@ -33,27 +36,30 @@ pub(crate) mod media;
 mod read;
 mod record;
 mod replay;
+mod rest;
 mod snapshot;
 #[cfg(test)]
 mod tests;
 
 pub use digest::Digest;
+pub use extent::Extent;
 pub use fault::JournalFault;
 pub use fresh::{Fresh, Mark};
 pub use head::Head;
 pub use log::{Call, Log};
 pub use record::Recorded;
 pub use replay::{Step, replay};
+pub use rest::Rest;
 use serde::{Deserialize, Serialize};
 pub use snapshot::Snapshot;
 
 use crate::input::{Evidence, SessionId};
 
 /// The version of the format; one of another version is refused.
-pub const VERSION: u8 = 2;
+pub const VERSION: u8 = 5;
 
 /// The first bytes of every journal; the last one is [`VERSION`].
-pub const MAGIC: [u8; 8] = *b"HOLDFST\x02";
+pub const MAGIC: [u8; 8] = [b'H', b'O', b'L', b'D', b'F', b'S', b'T', VERSION];
 
 /// What the outside answered to the core during one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,6 +11,8 @@ use crate::time::Time;
 /// A journal that is being read. It never holds more than one call and one snapshot of it.
 pub(super) struct Reader<'b> {
     bytes: &'b [u8],
+    /// Where the frame begins that was read from last.
+    begin: usize,
     /// Where the next frame begins.
     at: usize,
     calls: Option<Calls<'b>>,
@@ -52,7 +54,7 @@ impl<'b> Reader<'b> {
             _ => return Err(JournalFault::Broken { at }),
         };
         let at = frame.at + frame.content.len();
-        Ok(Reader { bytes, at, calls: None, coder: Coder::new(Time::ZERO), head, call: 0 })
+        Ok(Reader { bytes, begin: at, at, calls: None, coder: Coder::new(Time::ZERO), head, call: 0 })
     }
 
     /// The next entry; `None` at the end.
@@ -66,8 +68,9 @@ impl<'b> Reader<'b> {
                 _ => {}
             }
             let begin = self.at;
-            let Some(frame) = frame::next(self.bytes, begin, self.call)? else { return Ok(None) };
-            self.at = frame.at + frame.content.len();
+            let frame = frame::next(self.bytes, begin, self.call).map_err(|fault| self.breaks_off(fault))?;
+            let Some(frame) = frame else { return Ok(None) };
+            (self.begin, self.at) = (begin, frame.at + frame.content.len());
             match frame.kind {
                 Kind::Calls => self.calls = Some(Calls { frame, rest: frame.content, count: 0 }),
                 _ if !frame.whole => return Err(JournalFault::Truncated { at: begin, call: self.call }),
@@ -82,24 +85,46 @@ impl<'b> Reader<'b> {
         }
     }
 
+    /// Whether what was read last stands in a frame that is whole, so that it is what was written.
+    pub fn is_checked(&self) -> bool {
+        self.calls.as_ref().is_none_or(|calls| calls.frame.whole)
+    }
+
+    /// Up to where every frame is whole; of the one that is read from only where it was read to its end.
+    pub fn checked(&self) -> usize {
+        match &self.calls {
+            Some(calls) if !calls.frame.whole || !calls.rest.is_empty() => self.begin,
+            _ => self.at,
+        }
+    }
+
+    /// What is not as it was written and has nothing whole behind it is what the disk had when power was lost.
+    fn breaks_off(&self, fault: JournalFault) -> JournalFault {
+        match fault {
+            JournalFault::Broken { at } if !frame::any_behind(self.bytes, at) => {
+                JournalFault::Truncated { at, call: self.call }
+            }
+            fault => fault,
+        }
+    }
+
     /// The next call, or digest, of the frame.
     fn piece(&mut self) -> Result<Entry, JournalFault> {
         let Some(calls) = &mut self.calls else { return Err(JournalFault::Broken { at: self.at }) };
         let at = calls.frame.at + calls.frame.content.len() - calls.rest.len();
         let (whole, call) = (calls.frame.whole, self.call);
         let cut = JournalFault::Truncated { at, call };
-        let fault = |unreadable| match unreadable {
-            Unreadable::End if !whole => JournalFault::Truncated { at, call },
-            _ => JournalFault::Broken { at },
-        };
+        // What was not checked may be anything.
+        let broken = if whole { JournalFault::Broken { at } } else { cut.clone() };
+        let fault = |_: Unreadable| broken.clone();
         let input = match self.coder.read(&mut calls.rest).map_err(fault)? {
             Piece::Call(input) => input,
             Piece::Digest(digest) => return Ok(Entry::Digest(digest)),
-            Piece::Answer(_) => return Err(JournalFault::Broken { at }),
+            Piece::Answer(_) => return Err(broken),
         };
         calls.count += 1;
         if calls.count > CALLS {
-            return Err(JournalFault::Broken { at });
+            return Err(broken);
         }
         let mut answers = Vec::new();
         while Coder::is_answer(calls.rest) {
@@ -111,7 +136,7 @@ impl<'b> Reader<'b> {
             // Nobody knows whether there was another answer.
             return Err(cut);
         }
-        self.call += 1;
+        self.call = self.call.checked_add(1).ok_or(broken)?;
         Ok(Entry::Call(Call { now: self.coder.now(), input, answers }))
     }
 }

@@ -38,12 +38,17 @@ pub fn replay(bytes: &[u8], mut watch: impl FnMut(Step<'_>)) -> Result<Digest, J
     let (mut outputs, mut scratch, mut begun) = (Vec::new(), Vec::new(), false);
     while let Some(entry) = reader.next()? {
         let call = reader.call;
+        // Of what was not checked nothing can be said but that the recording breaks off.
+        let strays = |fault, call| match reader.is_checked() {
+            true => fault,
+            false => JournalFault::Truncated { at: reader.checked(), call },
+        };
         match entry {
             Entry::Call(Call { now, input, answers }) => {
                 let mut env = Answering { answers: answers.iter(), diverged: false };
                 edge.handle(now, input.clone(), &mut env);
                 if env.diverged || env.answers.next().is_some() {
-                    return Err(JournalFault::Diverged { call });
+                    return Err(strays(JournalFault::Diverged { call }, call - 1));
                 }
                 digest.word(now.as_micros());
                 outputs.clear();
@@ -58,7 +63,9 @@ pub fn replay(bytes: &[u8], mut watch: impl FnMut(Step<'_>)) -> Result<Digest, J
                 digest = snapshot.digest;
             }
             Entry::Snapshot(snapshot) if !snapshot.is_of(&edge) => return Err(JournalFault::OtherState { call }),
-            Entry::Digest(recorded) if recorded != digest => return Err(JournalFault::OtherDigest { call }),
+            Entry::Digest(recorded) if recorded != digest => {
+                return Err(strays(JournalFault::OtherDigest { call }, call));
+            }
             Entry::Snapshot(_) | Entry::Digest(_) => {}
         }
         begun = true;

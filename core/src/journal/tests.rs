@@ -249,3 +249,27 @@ fn a_digest_knows_where_its_pieces_end() {
     assert_eq!(distinct.len(), all.len());
     assert_eq!(of(&[b"the same on every machine"]), 3_223_096_319_904_988_031, "here");
 }
+
+#[test]
+fn media_is_as_long_as_it_was_up_to_a_limit() {
+    let mut zeros = super::media::Zeros::default();
+    let limit = 64 << 20;
+    for length in [0, 188, 100_000, limit] {
+        assert_eq!(zeros.get(length).map(|data| data.len() as u64), Some(length));
+    }
+    assert_eq!(zeros.get(limit + 1), None);
+}
+
+#[test]
+fn which_feed_is_ready_is_in_the_digest() {
+    let mut table = crate::id::Table::<crate::input::FeedKind, ()>::default();
+    let (first, second) = (table.insert(()), table.insert(()));
+    table.remove(second);
+    let digest = |feed| {
+        let mut digest = super::digest::Digest::default();
+        super::record::digest_output(&mut digest, &mut Vec::new(), &Output::Ready { feed });
+        digest
+    };
+    let all = [first, second, table.insert(())].map(digest);
+    assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2], "{all:?}");
+}

@@ -166,7 +166,7 @@ fn give_up(cx: &mut Context<'_>, holder: Holder, holds: &mut Activation) {
 
 /// Gives back what was granted and never used: there is no connection that somebody could close.
 pub(super) fn never_opened(cx: &mut Context<'_>, Grant { allocation, .. }: Grant) {
-    cx.accounts.unopened(allocation);
+    cx.accounts.unopened(cx.now, allocation);
     cx.accounts.release(cx.now, allocation);
     cx.accounts.closed(cx.now, cx.out, allocation);
 }

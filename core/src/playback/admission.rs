@@ -11,7 +11,7 @@ use super::{Place, Playback, Playbacks, Player, State, player, refuse};
 use crate::account::{Holder, Strength};
 use crate::input::{Ask, FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
 use crate::publish::Context;
-use crate::time::Time;
+use crate::time::{Date, Time};
 
 /// How long a refusal is the answer to the same request of the same player, which some repeat at once (VLC: four times in 30 ms).
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
@@ -51,9 +51,7 @@ impl Playbacks {
         let reason = match self.limits.get(viewing.user.0 as usize) {
             None => RefuseReason::NotFound,
             Some(_) if self.draining => RefuseReason::Draining,
-            Some(limits) if !limits.enabled || limits.until.is_some_and(|until| until <= cx.now) => {
-                RefuseReason::AccountExpired
-            }
+            Some(limits) if !limits.enabled || self.is_expired(cx.now, viewing.user) => RefuseReason::AccountExpired,
             Some(_) if self.blocks.recall(cx.now, &player).is_some() => RefuseReason::Kicked,
             Some(_) if self.preempted.recall(cx.now, &player).is_some() => RefuseReason::Preempted,
             Some(_) => return true,
@@ -123,6 +121,7 @@ impl Playbacks {
         self.arrivals += 1;
         let id = self.playbacks.next_id();
         let until = self.permits.wait(cx.now, id);
+        let expires = self.until(viewing.user).map_or(Time::NEVER, Date::time);
         self.playbacks.insert(Playback {
             viewing,
             state: State::Queued(until),
@@ -138,8 +137,10 @@ impl Playbacks {
             protected: false,
             last: ViewerEnd::Left,
             grace: Time::NEVER,
+            expires,
             armed: Time::NEVER,
         });
+        self.arm(id);
         self.users[viewing.user.0 as usize].playbacks.insert(id);
         self.requests.insert(request, id);
         Some(id)
@@ -337,7 +338,7 @@ impl Playbacks {
     }
 
     /// Places of a user may be free.
-    fn freed(&mut self, cx: &mut Context<'_>, user: UserId) {
+    pub(super) fn freed(&mut self, cx: &mut Context<'_>, user: UserId) {
         let graces: Vec<PlaybackId> = self.with_place(user, Place::Grace).collect();
         for id in graces {
             self.settle_grace(cx, id);
@@ -380,18 +381,28 @@ impl Playbacks {
     /// Refuses, tells people, and remembers it for the repetition.
     pub(super) fn deny(&mut self, cx: &mut Context<'_>, request: RequestId, viewing: &Viewing, reason: RefuseReason) {
         refuse(cx, request, reason);
-        let (user, item) = (viewing.user, viewing.item);
-        self.users[user.0 as usize].counts.refused[reason as usize] += 1;
         match reason {
-            // Nobody was kept from playing by that.
-            RefuseReason::Draining | RefuseReason::Superseded => return,
             RefuseReason::UserLimit | RefuseReason::Suppressed | RefuseReason::ProviderLimit => {
-                let (key, epoch): (Player, u64) = (player(viewing), self.epoch(user, reason));
+                let (key, epoch): (Player, u64) = (player(viewing), self.epoch(viewing.user, reason));
                 self.refusals.remember(cx.now, key, cx.now + REFUSAL_MEMORY, (reason, epoch));
             }
             _ => {}
         }
-        cx.out.push_back(Output::Note(Note::PlaybackRefused { user, item, reason }));
+        self.count_refusal(cx, viewing, reason);
+    }
+
+    /// Counts a refusal, whoever refused, and tells people.
+    pub(super) fn count_refusal(&mut self, cx: &mut Context<'_>, viewing: &Viewing, reason: RefuseReason) {
+        let Viewing { user, item, client } = *viewing;
+        if reason == RefuseReason::Draining {
+            // All are, and the program is over.
+            return;
+        }
+        self.users[user.0 as usize].counts.refused[reason as usize] += 1;
+        // Nobody was kept from playing by this.
+        if reason != RefuseReason::Superseded {
+            cx.out.push_back(Output::Note(Note::PlaybackRefused { user, client, item, reason }));
+        }
     }
 }
 

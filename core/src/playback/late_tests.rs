@@ -4,8 +4,8 @@ use alloc::vec;
 use core::time::Duration;
 
 use super::Item;
-use super::stage::{A, B, Fate, Origin, Stage, provider, user, vod, with};
-use crate::config::{Account, Provider};
+use super::stage::{A, B, Fate, Origin, Stage, hls, provider, user, vod, with};
+use crate::config::{Account, Playback, Provider, Strategy};
 use crate::input::{AccountId, Failure, Note, RefuseReason, TitleId, ViewerEnd, Want};
 
 fn late(ms: u64) -> Stage {
@@ -54,9 +54,10 @@ fn so_does_another_film_where_nothing_cools_and_what_was_learnt_is_forgotten() {
     for (after, wait) in [(0, 250), (300_000, 125), (300_000, 62)] {
         stage.run(after);
         let again = stage.rest(0, vod(1), A);
+        stage.run(500);
         stage.finish(again, ViewerEnd::Left);
         let start = stage.now;
-        let next = stage.rest(0, vod(1), A);
+        let next = stage.rest(0, vod(2), A);
         stage.run(999);
         assert!(stage.is_fetched(next) && stage.at(next).abs_diff(start + wait) <= 1, "{}", stage.at(next) - start);
         stage.finish(next, ViewerEnd::Left);
@@ -73,8 +74,8 @@ fn a_refusal_that_does_not_end_is_told_within_two_seconds_and_blames_the_account
     stage.origins.insert(AccountId(0), Origin::Fails(Failure::Status(403)));
     let second = stage.rest(0, vod(1), A);
     stage.run(5000);
-    assert_eq!((stage.refused(second), stage.at(second)), (Some(RefuseReason::ProviderFailed), 1750));
-    assert_eq!(stage.used.len(), 1 + 4);
+    assert_eq!((stage.refused(second), stage.at(second)), (Some(RefuseReason::ProviderFailed), 2000));
+    assert_eq!(stage.used.len(), 1 + 5);
     // Nothing was closed since that it could still count.
     let third = stage.rest(0, vod(1), A);
     assert_eq!(stage.refused(third), Some(RefuseReason::ProviderFailed));
@@ -136,6 +137,31 @@ fn what_was_granted_and_never_opened_lets_nothing_rest_anew() {
 }
 
 #[test]
+fn who_leaves_before_what_was_granted_is_opened_keeps_what_was_kept_before() {
+    let users = [user(0, 0), user(0, 0)];
+    let mut stage = Stage::new(users, [provider(&[1])], with(&[Strategy::GraceHold]));
+    stage.late = 600;
+    let start = stage.playlist(0, hls(1), A);
+    let first = stage.child(0, hls(1), start, Want::Part);
+    stage.run(2000);
+    assert!(stage.is_fetched(first));
+    stage.finish(first, ViewerEnd::Done);
+    let other = stage.rest(1, vod(2), B);
+    // It waits for what is known to be counted for so long, and then does not.
+    let second = stage.child(0, hls(1), start, Want::Part);
+    stage.run(100);
+    assert_eq!((stage.is_fetched(second), stage.fate(other)), (false, None));
+    stage.hangup(second);
+    stage.run(3000);
+    assert_eq!(stage.refused(other), Some(RefuseReason::ProviderLimit), "it is kept for who may come back");
+    let third = stage.child(0, hls(1), start, Want::Part);
+    assert!(stage.is_fetched(third));
+    stage.finish(third, ViewerEnd::Done);
+    stage.run(20_000);
+    stage.is_empty();
+}
+
+#[test]
 fn what_rested_before_it_was_granted_and_never_opened_rests_on() {
     let mut stage = known_to_be_late();
     let third = stage.rest(0, vod(1), A);
@@ -169,4 +195,52 @@ fn another_account_than_the_one_that_counts_late_is_not_waited_for() {
     stage.finish(second, ViewerEnd::Left);
     stage.run(60_000);
     stage.is_empty();
+}
+
+#[test]
+fn what_others_close_meanwhile_puts_nobody_off_again() {
+    let mut stage = Stage::new([user(3, 0)], [provider(&[2])], with(&[]));
+    stage.late = 1_000;
+    let kept = stage.rest(0, vod(9), A);
+    let first = stage.rest(0, vod(1), B);
+    stage.finish(first, ViewerEnd::Left);
+    let zapped = stage.rest(0, vod(2), B);
+    stage.run(2_500);
+    assert!(stage.is_fetched(zapped), "and that is learnt");
+    stage.late = 0;
+    stage.finish(kept, ViewerEnd::Left);
+    stage.run(5_000);
+    let goes_on = |stage: &mut Stage, own| {
+        stage.finish(own, ViewerEnd::Left);
+        let next = stage.rest(0, vod(2), B);
+        assert!(stage.is_fetched(next), "going on with the same waits for nothing");
+        next
+    };
+    let mut own = goes_on(&mut stage, zapped);
+    let (start, waits) = (stage.now, stage.rest(0, vod(3), A));
+    for _ in 0..6 {
+        stage.run(900);
+        own = goes_on(&mut stage, own);
+    }
+    assert!((start + 500..=start + 2_000).contains(&stage.at(waits)), "{} {start}", stage.at(waits));
+}
+
+#[test]
+fn whoever_waits_for_such_a_provider_gives_way_to_nobody_as_if_it_were_silent() {
+    let waits = with(&[Strategy::GraceHold]);
+    let settings = Playback { starting_deadline: Duration::from_secs(1), grace: Duration::from_secs(20), ..waits };
+    let mut stage = Stage::new([user(2, 0), user(2, 0)], [provider(&[1])], settings);
+    stage.late = 1_500;
+    for title in [1, 2] {
+        let film = stage.rest(0, vod(title), A);
+        stage.run(3_000);
+        stage.finish(film, ViewerEnd::Left);
+    }
+    let (asked, start) = (stage.used.len(), stage.now);
+    let zap = stage.rest(0, vod(3), A);
+    let other = stage.rest(1, vod(4), B);
+    stage.run(3_000);
+    assert!(stage.is_fetched(zap), "{:?}", stage.fate(zap));
+    assert_eq!((stage.used.len(), stage.fate(other)), (asked + 1, None));
+    assert!(stage.at(zap) > start + 1_000, "it took longer than it may be silent");
 }

@@ -10,6 +10,7 @@
 //! | `strategy` | what when all places are used? |
 //! | `title` | which request of a playback is fetched next? |
 //! | `wish` | with which account, and what when there is none? |
+//! | `setup` | whom does a playlist replace, which costs no place? |
 //! | `requests` | what became of it? |
 //! | `probe` | what of one that only looks? |
 //! | `activation` | what does a playback hold, and how does it give that back? |
@@ -18,6 +19,8 @@
 
 mod activation;
 mod admission;
+#[cfg(test)]
+mod expiry_tests;
 mod item;
 #[cfg(test)]
 mod late_tests;
@@ -28,6 +31,9 @@ mod requests;
 mod rules_tests;
 #[cfg(test)]
 mod seek_tests;
+mod setup;
+#[cfg(test)]
+mod setup_tests;
 #[cfg(test)]
 mod stage;
 mod strategy;
@@ -68,7 +74,7 @@ use crate::input::{
 };
 use crate::memory::Memory;
 use crate::publish::Context;
-use crate::time::{Time, Timers, earliest};
+use crate::time::{Date, Time, Timers, earliest};
 
 /// How much of each kind is remembered at most.
 const MEMORY: usize = 4096;
@@ -122,6 +128,15 @@ pub struct Playbacks {
     stale: u64,
 }
 
+/// Who wants to watch a feed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Audience {
+    /// How strong the strongest of them is; `None` = nobody is there.
+    pub strongest: Option<Strength>,
+    /// From when on one of them at least has a grace: no user has one soon after one that was in vain.
+    pub gracious: Time,
+}
+
 /// One player, as far as it can be told from others: what it asks for again is the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 struct Player {
@@ -159,6 +174,8 @@ pub struct Playback {
     last: ViewerEnd,
     /// Until when it has a place that is not there.
     grace: Time,
+    /// Until when its user may play.
+    expires: Time,
     armed: Time,
 }
 
@@ -233,7 +250,7 @@ impl Playback {
             State::Queued(_) | State::PendingProvider(_) | State::Prepared | State::Active => Time::NEVER,
         };
         let grace = if self.holds.place == Some(Place::Grace) { self.grace } else { Time::NEVER };
-        own.min(grace).min(self.title.as_ref().map_or(Time::NEVER, Title::deadline))
+        own.min(grace).min(self.expires).min(self.title.as_ref().map_or(Time::NEVER, Title::deadline))
     }
 }
 
@@ -253,7 +270,7 @@ impl Playbacks {
         Playbacks {
             settings: config.playback.clone(),
             limits: config.users.clone(),
-            users: config.users.iter().map(|_| User::default()).collect(),
+            users: config.users.iter().map(User::new).collect(),
             playbacks: Table::default(),
             requests: BTreeMap::new(),
             viewers: BTreeMap::new(),
@@ -295,6 +312,37 @@ impl Playbacks {
     /// How many of a user's places of this kind are used.
     pub fn used(&self, user: UserId, place: Place) -> u32 {
         self.users.get(user.0 as usize).map_or(0, |user| user.used(place))
+    }
+
+    /// From when on a user may not play; `None`: it always may.
+    pub fn until(&self, user: UserId) -> Option<Date> {
+        self.users.get(user.0 as usize).and_then(|user| user.until)
+    }
+
+    /// Whether a user's time is over.
+    pub fn is_expired(&self, now: Time, user: UserId) -> bool {
+        self.until(user).is_some_and(|until| until.has_come(now))
+    }
+
+    /// The wall clock was set by so many µs: users may play until a date.
+    pub(crate) fn set_clock(&mut self, cx: &mut Context<'_>, by: i64) {
+        for place in 0..self.users.len() {
+            let user = &mut self.users[place];
+            let Some(until) = &mut user.until else { continue };
+            *until = until.when_set(by);
+            let until = until.time();
+            // What was refused before may be let in now.
+            user.freed += 1;
+            for id in user.playbacks.clone() {
+                if let Some(playback) = self.playbacks.get_mut(id) {
+                    playback.expires = until;
+                    self.arm(id);
+                }
+            }
+            if until <= cx.now {
+                self.expire(cx, UserId(place as u32));
+            }
+        }
     }
 
     /// What happened to a user's playbacks so far.
@@ -365,11 +413,20 @@ impl Playbacks {
         self.abandoned.pop_front()
     }
 
-    /// A feed whose strongest viewer may be another now, and how strong that is; `None` = nobody is there.
-    pub(crate) fn next_strength(&mut self) -> Option<(FeedId, Option<Strength>)> {
+    /// A feed whose audience may be another now.
+    pub(crate) fn next_audience(&mut self, now: Time) -> Option<(FeedId, Audience)> {
         let feed = self.strengthened.pop_front()?;
-        let strongest = self.strengths.get(&feed).and_then(|own| own.first());
-        Some((feed, strongest.map(|(strength, _)| *strength)))
+        let own = self.strengths.get(&feed);
+        let strongest = own.and_then(|own| own.first()).map(|(strength, _)| *strength);
+        let mut gracious = Time::NEVER;
+        for (_, id) in own.into_iter().flatten() {
+            let user = self.playbacks.get(*id).and_then(|playback| self.users.get(playback.viewing.user.0 as usize));
+            gracious = gracious.min(user.and_then(|user| user.cooldown).unwrap_or(Time::ZERO));
+            if gracious <= now {
+                break;
+            }
+        }
+        Some((feed, Audience { strongest, gracious: if own.is_some() { gracious } else { Time::ZERO } }))
     }
 
     /// What the other rooms said: playbacks follow from it.
@@ -382,10 +439,17 @@ impl Playbacks {
                 self.viewers.insert(viewer, id);
                 self.seen(cx, id);
             }
-            Heard::Refused(request) => {
-                if let Some(id) = self.requests.get(&request).copied() {
-                    self.end(cx, id, ViewerEnd::NoSource);
+            Heard::Refused(request, reason) => {
+                let Some(id) = self.requests.get(&request).copied() else { return };
+                if let Some((viewing, asked)) =
+                    self.playbacks.get(id).map(|playback| (playback.viewing, playback.asked))
+                {
+                    if reason == RefuseReason::ProviderLimit && asked < cx.now {
+                        self.cool_down(cx.now, viewing.user);
+                    }
+                    self.count_refusal(cx, &viewing, reason);
                 }
+                self.end(cx, id, ViewerEnd::NoSource);
             }
             Heard::Ended(viewer, reason) => {
                 if let Some(id) = self.viewers.get(&viewer).copied() {
@@ -452,6 +516,11 @@ impl Playbacks {
         while let Some(id) = self.timers.expired(cx.now) {
             let Some(playback) = self.playbacks.get_mut(id) else { continue };
             playback.armed = Time::NEVER;
+            if playback.expires <= cx.now {
+                let user = playback.viewing.user;
+                self.expire(cx, user);
+                continue;
+            }
             match playback.state {
                 State::Held(until) if until <= cx.now => {
                     self.fall(cx.now, id, Fallen::Hold);
@@ -465,6 +534,16 @@ impl Playbacks {
                 _ => self.overdue(cx, id),
             }
             self.arm(id);
+        }
+    }
+
+    /// A user may not play any longer.
+    fn expire(&mut self, cx: &mut Context<'_>, user: UserId) {
+        // Those that wait first: nobody is let in for a moment.
+        let mut all: Vec<_> = self.of_user(user).map(|(id, own)| (own.place().is_some(), own.arrival, id)).collect();
+        all.sort_unstable();
+        for (_, _, id) in all {
+            self.remove(cx, id, ViewerEnd::Expired, Some(RefuseReason::AccountExpired));
         }
     }
 
@@ -490,7 +569,7 @@ impl Playbacks {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Heard {
     Joined(RequestId, ViewerId),
-    Refused(RequestId),
+    Refused(RequestId, RefuseReason),
     Ended(ViewerId, ViewerEnd),
 }
 
@@ -499,7 +578,7 @@ impl Heard {
     pub fn of(output: &Output) -> Option<Heard> {
         match *output {
             Output::Joined { request, viewer } => Some(Heard::Joined(request, viewer)),
-            Output::Refuse { request, .. } => Some(Heard::Refused(request)),
+            Output::Refuse { request, reason } => Some(Heard::Refused(request, reason)),
             Output::ViewerEnd { viewer, reason } => Some(Heard::Ended(viewer, reason)),
             _ => None,
         }

@@ -60,6 +60,7 @@ impl Playbacks {
             avoid: &probe.tried,
             title: probe.ask.viewing.item.title().unwrap_or(TitleId(0)),
             viewing: None,
+            feed: None,
             strength: Strength::PROBE,
             pin: probe.ask.account.map_or(Pin::None, Pin::Firm),
             window: Duration::ZERO,
@@ -73,7 +74,8 @@ impl Playbacks {
             }
             Acquired::Waiting | Acquired::Exhausted => {
                 let failed = !probe.tried.is_empty();
-                let reason = if failed { RefuseReason::ProviderFailed } else { RefuseReason::ProviderLimit };
+                let lack = cx.accounts.lack(&probe.ask.providers);
+                let reason = if failed { RefuseReason::ProviderFailed } else { lack };
                 let viewing = probe.viewing();
                 self.looked(cx, request);
                 self.deny(cx, request, &viewing, reason);

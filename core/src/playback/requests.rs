@@ -3,7 +3,7 @@
 use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
-use crate::account::{Blame, Holder, Told, Why, is_limit};
+use crate::account::{Blame, Holder, Told, Why};
 use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
@@ -75,7 +75,7 @@ impl Playbacks {
             self.deny(cx, request, &viewing, RefuseReason::ProviderFailed);
             return self.serve(cx, id);
         };
-        if is_limit(failure)
+        if failure.refusal().is_some_and(|refusal| refusal.may_be_a_limit())
             && let Some(late) = cx.accounts.late(cx.now, grant.allocation, piece.late)
         {
             piece.late = Some(late);
@@ -159,11 +159,11 @@ impl Playbacks {
         {
             self.answer(cx, id, place, RefuseReason::Busy);
         }
+        self.advance(cx, id);
         if let Some(title) = self.playbacks.get_mut(id).and_then(|playback| playback.title.as_mut()) {
-            // Also where nothing can be fetched yet for another reason: what is over must not be due for ever.
+            // Where nothing can be fetched yet for another reason: what is over must not be due for ever.
             title.pause = title.pause.filter(|until| *until > now);
         }
-        self.advance(cx, id);
     }
 
     /// The account room says something of a playback or a probe.
@@ -180,7 +180,10 @@ impl Playbacks {
                 self.keep_out(cx.now, id);
                 self.throw_out(cx, id, RefuseReason::Preempted, ViewerEnd::Preempted);
             }
-            Told::GiveUp { .. } => self.throw_out(cx, id, RefuseReason::ProviderLimit, ViewerEnd::Preempted),
+            Told::GiveUp { why, .. } => {
+                let reason = if why == Why::Idle { ViewerEnd::Failed } else { ViewerEnd::GraceOver };
+                self.throw_out(cx, id, RefuseReason::ProviderLimit, reason);
+            }
             Told::Expired { .. } => self.expired(cx, id),
         }
     }

@@ -133,7 +133,7 @@ fn an_instant_grace_of_an_account_runs_at_once_and_ends_when_nothing_becomes_fre
     let second = stage.rest(1, vod(2), A);
     assert!(stage.is_fetched(second));
     stage.run(2000);
-    assert_eq!((stage.fate(second), stage.at(second)), (Some(Fate::Cut(ViewerEnd::Preempted)), 2000));
+    assert_eq!((stage.fate(second), stage.at(second)), (Some(Fate::Cut(ViewerEnd::GraceOver)), 2000));
     assert!(stage.is_fetched(first));
     let back = stage.rest(1, vod(2), A);
     assert_ne!(stage.refused(back), Some(RefuseReason::Preempted), "that is no preemption");

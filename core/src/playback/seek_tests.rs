@@ -7,11 +7,7 @@ use super::{Item, State};
 use crate::account::Holder;
 use crate::config::{Account, Provider, Strategy};
 use crate::input::{AccountId, Ask, Failure, Input, Note, RefuseReason, RequestId, TitleId, ViewerEnd, Want};
-use crate::time::Time;
-
-fn at(ms: u64) -> Time {
-    Time::from_micros(ms * 1000)
-}
+use crate::time::Date;
 
 #[test]
 fn v1_seeks_never_make_two_connections_of_a_playback() {
@@ -184,7 +180,7 @@ fn a_seek_needs_no_place_of_its_user_again() {
 /// An account whose time is over in 5 s, and one that lasts.
 fn ending() -> Provider {
     let account = |until| Account { max_connections: 1, until, ..Account::default() };
-    Provider { accounts: [account(Some(at(5000))), account(None)].into(), ..Provider::default() }
+    Provider { accounts: [account(Some(Date::from_micros(5_000_000))), account(None)].into(), ..Provider::default() }
 }
 
 #[test]
@@ -246,6 +242,25 @@ fn what_is_wished_for_is_what_was_asked_for_last() {
     let second = stage.fetch(Ask { providers: elsewhere, ..Stage::ask(Stage::viewing(0, vod(1), A), Want::Rest) });
     assert_eq!(stage.refused(first), Some(RefuseReason::Superseded));
     assert_eq!((stage.fetched(second).account, stage.edge.accounts().waiting()), (Some(AccountId(1)), 0));
+}
+
+#[test]
+fn an_account_that_was_waited_for_by_one_that_is_gone_is_not_kept_by_what_has_no_connection_any_more() {
+    let mut stage = Stage::new([user(2, 0)], [provider(&[1])], with(&[]));
+    let first = stage.part(0, vod(1), A);
+    assert!(stage.is_fetched(first));
+    let allocation = stage.edge.accounts().allocations().next().unwrap().0;
+    // The provider closes it; its client still reads.
+    stage.close(allocation);
+    stage.input(Input::Closed { allocation });
+    let second = stage.part(0, vod(1), A);
+    let third = stage.part(0, vod(1), A);
+    stage.closing = 100;
+    stage.input(Input::Finished { request: second, reason: ViewerEnd::Left });
+    stage.hangup(third);
+    stage.run(200);
+    let other = stage.part(0, vod(2), A);
+    assert!(stage.is_fetched(other), "{:?}", stage.fate(other));
 }
 
 #[test]

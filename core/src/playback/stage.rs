@@ -139,7 +139,10 @@ impl Stage {
     ) -> Self {
         let endpoints = ["one", "two"].map(|name| Endpoint { name: name.into(), ..Endpoint::default() });
         let (users, providers) = (users.into_iter().collect(), providers.into_iter().collect());
-        let config = Config { endpoints: endpoints.into(), users, providers, playback, ..Config::default() };
+        Stage::of(Config { endpoints: endpoints.into(), users, providers, playback, ..Config::default() })
+    }
+
+    pub fn of(config: Config) -> Self {
         Stage {
             edge: Twins::new(config),
             outside: Outside(0),
@@ -232,7 +235,7 @@ impl Stage {
         }
     }
 
-    fn close(&mut self, allocation: AllocationId) {
+    pub fn close(&mut self, allocation: AllocationId) {
         if let Some(connection) = self.connections.remove(&allocation).filter(|own| own.counted) {
             self.closed.insert(connection.account, self.now);
         }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Place, Playbacks, Player, State};
 use crate::config::Strategy;
-use crate::input::{Note, Output, PlaybackId, RefuseReason, UserId, ViewerEnd};
+use crate::input::{FeedId, Note, Output, PlaybackId, RefuseReason, UserId, ViewerEnd};
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -16,7 +16,7 @@ pub(super) enum Fallen {
 }
 
 /// What a search for somebody to evict found.
-enum Target {
+pub(super) enum Target {
     Found(PlaybackId),
     /// Only such as this player evicted a moment ago.
     Protected,
@@ -84,19 +84,22 @@ impl Playbacks {
         user.cooldown = Some(now + self.settings.grace_cooldown);
     }
 
-    /// An account was waited for in vain: no grace is given again soon.
+    /// An account was waited for in vain: no grace is given again soon, whatever the user watches.
     pub(super) fn cool_down(&mut self, now: Time, user: UserId) {
         self.users[user.0 as usize].cooldown = Some(now + self.settings.grace_cooldown);
+        let placed = self.of_user(user).filter(|(_, playback)| playback.place().is_some() && playback.title.is_none());
+        let feeds: Vec<FeedId> = placed.filter_map(|(_, playback)| playback.viewing.item.feed()).collect();
+        self.strengthened.extend(feeds);
     }
 
-    fn next_strategy(&mut self, id: PlaybackId) -> Option<(Strategy, usize)> {
+    pub(super) fn next_strategy(&mut self, id: PlaybackId) -> Option<(Strategy, usize)> {
         let playback = self.playbacks.get_mut(id)?;
         let strategy = self.settings.strategies.get(playback.tried).copied()?;
         playback.tried += 1;
         Some((strategy, playback.viewing.user.0 as usize))
     }
 
-    fn may_grace(&self, now: Time, id: PlaybackId) -> bool {
+    pub(super) fn may_grace(&self, now: Time, id: PlaybackId) -> bool {
         // One that has a place by grace gets no second one.
         let playback = self.playbacks.get(id).filter(|playback| playback.place().is_none());
         playback.is_some_and(|playback| self.is_gracious(now, playback.viewing.user))
@@ -122,7 +125,7 @@ impl Playbacks {
     }
 
     /// Ends one of the user's playbacks for the sake of `id`.
-    fn evict(&mut self, cx: &mut Context<'_>, id: PlaybackId, rule: Strategy) -> Target {
+    pub(super) fn evict(&mut self, cx: &mut Context<'_>, id: PlaybackId, rule: Strategy) -> Target {
         let target = self.target(cx.now, id, rule);
         if let Target::Found(target) = target
             && let (Some(by), Some(player)) = (self.playbacks.get(id), self.playbacks.get(target))
@@ -136,7 +139,7 @@ impl Playbacks {
         target
     }
 
-    fn target(&self, now: Time, id: PlaybackId, rule: Strategy) -> Target {
+    pub(super) fn target(&self, now: Time, id: PlaybackId, rule: Strategy) -> Target {
         let Some(by) = self.playbacks.get(id) else { return Target::Nobody };
         let (user, address) = (by.viewing.user, by.viewing.client.address);
         let same_address = matches!(rule, Strategy::EvictSameIpOldest | Strategy::EvictSameIpLatest);

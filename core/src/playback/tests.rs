@@ -11,7 +11,7 @@ use crate::input::{
     Client, EndpointId, Env, Evidence, FeedId, Input, Note, Output, PlaybackId, RefuseReason, RequestId, SessionId,
     UserId, ViewerEnd, ViewerId, Viewing,
 };
-use crate::time::Time;
+use crate::time::{Date, Time};
 use crate::twins::Twins;
 
 struct Outside;
@@ -459,7 +459,7 @@ fn users_that_may_not_play_are_told_so() {
     let mut stage = Stage::new(
         [
             User { enabled: false, ..User::default() },
-            User { until: Some(Time::from_micros(5_000_000)), ..User::default() },
+            User { until: Some(Date::from_micros(5_000_000)), ..User::default() },
         ],
         with(&[]),
     );
@@ -471,6 +471,43 @@ fn users_that_may_not_play_are_told_so() {
     assert_eq!(stage.refused(expired), Some((5000, RefuseReason::AccountExpired)));
     let nobody = stage.ask(2, 0, A);
     assert_eq!(stage.refused(nobody), Some((5000, RefuseReason::NotFound)));
+}
+
+#[test]
+fn whoever_may_play_until_a_date_does_so_when_the_clock_is_set() {
+    let until = Some(Date::from_micros(5_000_000));
+    let unlimited = User { max_connections: 0, ..User::default() };
+    let mut stage = Stage::new([User { until, ..unlimited.clone() }, unlimited], with(&[]));
+    let set = |seconds: i64| Input::ClockSet { by: seconds * 1_000_000 };
+    stage.input(set(4));
+    stage.play(0, 0, A);
+    stage.run(1000);
+    let expired = stage.ask(0, 1, A);
+    assert_eq!(stage.refused(expired), Some((1000, RefuseReason::AccountExpired)));
+    stage.input(set(-1));
+    stage.play(0, 2, A);
+    stage.input(Input::ClockSet { by: i64::MAX });
+    stage.play(1, 0, A);
+    stage.input(Input::ClockSet { by: i64::MIN });
+    let viewer = stage.play(0, 2, A);
+    assert_eq!(stage.end_of(viewer), None);
+    stage.input(Input::ClockSet { by: i64::MIN });
+    stage.input(Input::ClockSet { by: i64::MAX });
+    assert_eq!(stage.end_of(viewer).map(|(_, reason)| reason), Some(ViewerEnd::Expired));
+}
+
+#[test]
+fn whoever_expired_before_the_start_plays_no_sooner_than_the_clock_says() {
+    let until = Some(Date::from_micros(-5_000_000));
+    let mut stage = Stage::new([User { until, max_connections: 0, ..User::default() }], with(&[]));
+    let set = |micros: i64| Input::ClockSet { by: micros };
+    for by in [0, -3_000_000, -2_000_000] {
+        stage.input(set(by));
+        let expired = stage.ask(0, 0, A);
+        assert_eq!(stage.refused(expired), Some((0, RefuseReason::AccountExpired)), "{by}");
+    }
+    stage.input(set(-1));
+    stage.play(0, 0, A);
 }
 
 #[test]

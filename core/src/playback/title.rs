@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::activation::Claim;
 use super::admission::Cost;
-use super::wish::Reach;
+use super::wish::{Reach, Wished};
 use super::{Playbacks, State, player};
 use crate::account::{Holder, Late};
 use crate::input::{
@@ -42,6 +42,8 @@ pub(super) struct Title {
     pub bound: bool,
     /// What is wished for, or was granted and not used yet.
     pub wished: Option<Where>,
+    /// What a wish in vain comes to where the user's own admission said so before any provider's.
+    pub refusal: Option<RefuseReason>,
     /// Until when what was granted is not used, since the provider may still count what was closed before.
     pub pause: Option<Time>,
 }
@@ -109,7 +111,7 @@ impl Title {
         self.waiting.iter().map(|piece| piece.until).chain(self.pause).min().unwrap_or(Time::NEVER)
     }
 
-    fn needs_place(&self) -> bool {
+    pub fn needs_place(&self) -> bool {
         self.waiting.iter().any(|piece| piece.cost() == Cost::Place)
     }
 
@@ -284,14 +286,20 @@ impl Playbacks {
 
     /// Fetches what is to be fetched next, as far as there is an account for it.
     pub(super) fn serve(&mut self, cx: &mut Context<'_>, id: PlaybackId) {
+        let mut paused = None;
         while let Some(playback) = self.playbacks.get_mut(id) {
             let Some(title) = &mut playback.title else { return };
-            title.pause = None;
+            paused = title.pause.take().or(paused);
             let next = title.next(playback.holds.place.is_some());
             let Some(place) = next else {
                 if title.running.is_empty() {
                     self.give_up(cx, id);
                     self.settle(cx, id);
+                } else if matches!(playback.holds.claim, Claim::Wished | Claim::Granted(..)) {
+                    // What goes on has no connection any more, and whoever wanted one is gone.
+                    title.wished = None;
+                    self.give_up(cx, id);
+                    self.wish_no_more(id);
                 }
                 break;
             };
@@ -314,15 +322,21 @@ impl Playbacks {
             } else {
                 match playback.holds.claim {
                     Claim::None | Claim::Open(_) => {
-                        if !self.wish(cx, id, place, Reach::Same) {
-                            self.exhausted(cx, id);
+                        paused = None;
+                        match self.wish(cx, id, place, Reach::Same) {
+                            Wished::Made => {}
+                            Wished::Later => break,
+                            Wished::Vain => self.exhausted(cx, id),
                         }
                     }
                     Claim::Granted(grant, index) if playback.holds.closing.is_none() => {
                         let again = piece.late.map_or(Time::ZERO, |late| late.until_on(grant.account));
-                        let ready = again.max(cx.accounts.ready(cx.now, grant.account));
+                        let ready = again.max(cx.accounts.ready(cx.now, grant.allocation));
+                        // What others close meanwhile does not put it off again.
+                        let ready = paused.map_or(ready, |paused| ready.min(paused));
                         if ready > cx.now {
                             title.pause = Some(ready);
+                            cx.accounts.put_off(grant.allocation, ready);
                             break;
                         }
                         self.run(cx, id, place, Some((grant, index)));
@@ -339,6 +353,10 @@ impl Playbacks {
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         let Some(title) = &mut playback.title else { return };
         let Some(piece) = title.waiting.remove(place) else { return };
+        if playback.holds.place.is_none() && !matches!(playback.state, State::Held(_)) {
+            // What is asked for next begins with the first of the strategies.
+            (playback.tried, playback.protected) = (0, false);
+        }
         let (grant, index) = (granted.map(|(grant, _)| grant), granted.map_or(0, |(_, index)| index));
         if let Some(grant) = grant {
             playback.holds.claim = Claim::Open(grant);
@@ -410,7 +428,7 @@ impl Playbacks {
     ) {
         if let Some(token) = title.token {
             self.tokens.remove(&token);
-            if matches!(reason, ViewerEnd::Kicked | ViewerEnd::Preempted | ViewerEnd::Evicted) {
+            if matches!(reason, ViewerEnd::Kicked | ViewerEnd::Preempted | ViewerEnd::GraceOver | ViewerEnd::Evicted) {
                 self.ended.remember(cx.now, token, cx.now + self.settings.ended_memory, ());
             }
         }

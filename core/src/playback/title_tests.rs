@@ -4,12 +4,12 @@ use alloc::vec::Vec;
 
 use super::stage::{A, B, Fate, Origin, Stage, catchup, hls, provider, user, vod, with};
 use super::{Binding, Item, Place, State};
-use crate::config::{Playback, Strategy};
+use crate::config::{Playback, Strategy, User};
 use crate::input::{
     AccountId, Ask, Failure, Input, Note, ProviderId, RefuseReason, RequestId, TitleId, ViewerEnd, Want,
 };
 
-const BROKEN: Origin = Origin::Fails(Failure::Status(503));
+const BROKEN: Origin = Origin::Fails(Failure::Status(500));
 
 #[test]
 fn the_table_of_items() {
@@ -412,4 +412,22 @@ fn a_grace_is_no_stronger_than_a_soft_place() {
     let normal = stage.rest(1, vod(3), A);
     assert_eq!(stage.fate(graced), Some(Fate::Cut(ViewerEnd::Preempted)));
     assert!(stage.is_fetched(normal));
+}
+
+#[test]
+fn where_an_account_fails_whoever_is_weaker_gives_way_at_another() {
+    let weaker = User { priority: 5, ..user(0, 0) };
+    let mut stage = Stage::new([user(0, 0), weaker], [provider(&[1, 1])], with(&[]));
+    let theirs = stage.rest(1, vod(1), B);
+    stage.origins.insert(AccountId(1), Origin::Fails(Failure::Status(503)));
+    let mine = stage.rest(0, vod(2), A);
+    stage.run(1_000);
+    assert!(stage.is_fetched(mine), "{:?}", stage.fate(mine));
+    assert_eq!(
+        (stage.fetched(mine).account, stage.fate(theirs)),
+        (Some(AccountId(0)), Some(Fate::Cut(ViewerEnd::Preempted)))
+    );
+    // Nobody waits for what equals go on to use.
+    let other = stage.rest(0, vod(3), B);
+    assert_eq!(stage.refused(other), Some(RefuseReason::ProviderFailed));
 }

@@ -1,8 +1,11 @@
 //! Live streams of a provider, whose account they hold as strongly as their strongest viewer, beside titles of the same provider.
 
+use alloc::vec;
+
+use super::Place;
 use super::stage::{A, B, Fate, Stage, provider, user, vod, with};
-use crate::config::User;
-use crate::input::{Input, RefuseReason, ViewerEnd};
+use crate::config::{Account, Config, Endpoint, Live, Provider, Strategy, User};
+use crate::input::{Input, Note, RefuseReason, ViewerEnd};
 
 fn strong(priority: i8) -> User {
     User { priority, ..user(0, 0) }
@@ -89,4 +92,76 @@ fn a_stream_that_a_user_zaps_away_from_makes_room_for_a_film_of_its() {
     assert_eq!(stage.fate(film), None);
     stage.run(200);
     assert!(matches!(stage.fate(film), Some(Fate::Fetched(_))));
+}
+
+#[test]
+fn a_grace_in_vain_of_a_live_stream_is_followed_by_none_for_a_while() {
+    let users = [user(0, 0), user(0, 0), user(0, 0)];
+    let mut stage = Stage::new(users, [provider(&[1])], with(&[Strategy::GraceHold]));
+    stage.rest(0, vod(1), A);
+    let watch = |stage: &mut Stage, who: u32| {
+        let feed = stage.tune(7);
+        stage.watch(who, feed, A)
+    };
+    let first = watch(&mut stage, 1);
+    stage.run(2_000);
+    assert_eq!((stage.refused(first), stage.at(first)), (Some(RefuseReason::ProviderLimit), 2_000));
+    stage.run(1_500);
+    let again = watch(&mut stage, 1);
+    assert_eq!((stage.refused(again), stage.at(again)), (Some(RefuseReason::ProviderLimit), 3_500), "at once");
+    let film = stage.rest(1, vod(2), A);
+    assert_eq!((stage.refused(film), stage.at(film)), (Some(RefuseReason::ProviderLimit), 3_500), "nor for a film");
+    // Whoever has a grace of its own waits for both.
+    let other = watch(&mut stage, 2);
+    let shared = watch(&mut stage, 1);
+    stage.run(1_999);
+    assert_eq!((stage.fate(other), stage.fate(shared)), (None, None));
+    stage.run(1);
+    assert_eq!((stage.at(other), stage.at(shared)), (5_500, 5_500));
+    stage.run(3_999);
+    let early = watch(&mut stage, 1);
+    assert_eq!(stage.at(early), 9_499);
+    stage.run(1);
+    let later = watch(&mut stage, 1);
+    assert_eq!(stage.fate(later), None, "behind the cooldown");
+}
+
+#[test]
+fn a_live_stream_that_ran_by_grace_ends_with_that_and_gave_way_to_nobody() {
+    let account = Account { max_connections: 1, overlap: true, ..Account::default() };
+    let overlapping = Provider { accounts: alloc::vec![account], ..Provider::default() };
+    let mut stage = Stage::new([user(0, 0), user(0, 0)], [overlapping], with(&[Strategy::GraceInstant]));
+    let film = stage.rest(0, vod(1), A);
+    let feed = stage.tune(7);
+    let request = stage.watch(1, feed, A);
+    stage.media(feed);
+    let viewer = stage.viewer(request);
+    stage.run(2_500);
+    assert!(stage.ended.contains(&(viewer, ViewerEnd::GraceOver)), "{:?}", stage.ended);
+    assert!(stage.is_fetched(film));
+    let feed = stage.tune(7);
+    let back = stage.watch(1, feed, A);
+    assert_ne!(stage.refused(back), Some(RefuseReason::Preempted));
+}
+
+#[test]
+fn whoever_is_let_in_has_the_place_of_one_that_is_refused_with_it() {
+    let mut stage = Stage::of(Config {
+        endpoints: vec![Endpoint { name: "one".into(), ..Endpoint::default() }],
+        users: vec![user(1, 0)],
+        providers: vec![provider(&[1])],
+        playback: with(&[Strategy::EvictSameIpLatest, Strategy::GraceInstant]),
+        live: Live { viewers: 1, ..Live::default() },
+        ..Config::default()
+    });
+    let first = stage.play(0, 0, A);
+    let feed = stage.tune(7);
+    let by_grace = stage.watch(0, feed, B);
+    let evicts = stage.watch(0, feed, A);
+    assert!(stage.ended.contains(&(stage.viewer(first), ViewerEnd::Evicted)));
+    stage.media(feed);
+    assert_eq!(stage.refused(evicts), Some(RefuseReason::TooManyViewers));
+    stage.viewer(by_grace);
+    let started = |place| stage.noted(|note| matches!(note, Note::PlaybackStarted { place: own, .. } if *own == place));
+    assert_eq!((started(Place::Normal), started(Place::Grace)), (2, 0));
 }

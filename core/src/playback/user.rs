@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config;
 use crate::input::{PlaybackId, RefuseReason, ViewerEnd};
-use crate::time::Time;
+use crate::time::{Date, Time};
 
 /// Which of its user's places a playback uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct UserCounts {
 }
 
 /// One user's places and whoever uses them or waits for one.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct User {
     normal: u32,
     soft: u32,
@@ -51,6 +51,8 @@ pub(super) struct User {
     pub playbacks: BTreeSet<PlaybackId>,
     /// Playbacks that wait for a place, in the order in which they came.
     pub held: BTreeSet<(u64, PlaybackId)>,
+    /// From when on it may not play; `None`: it always may.
+    pub until: Option<Date>,
     /// No grace is given before.
     pub cooldown: Option<Time>,
     /// Counts places that became free: what was refused before that may be let in now.
@@ -59,6 +61,20 @@ pub(super) struct User {
 }
 
 impl User {
+    pub fn new(limits: &config::User) -> Self {
+        User {
+            normal: 0,
+            soft: 0,
+            grace: 0,
+            playbacks: BTreeSet::new(),
+            held: BTreeSet::new(),
+            until: limits.until,
+            cooldown: None,
+            freed: 0,
+            counts: UserCounts::default(),
+        }
+    }
+
     /// A place that is free, taken.
     pub fn take(&mut self, limits: &config::User) -> Option<Place> {
         let place = self.next(limits)?;

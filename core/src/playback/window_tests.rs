@@ -14,7 +14,7 @@ fn at(ms: u64) -> Time {
     Time::from_micros(ms * 1000)
 }
 
-const BROKEN: Origin = Origin::Fails(Failure::Status(503));
+const BROKEN: Origin = Origin::Fails(Failure::Status(500));
 
 #[test]
 fn a_playlist_costs_no_place_and_its_segments_one() {

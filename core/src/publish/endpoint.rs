@@ -65,6 +65,8 @@ pub(super) struct Settings {
 impl From<&Endpoint> for Settings {
     fn from(endpoint: &Endpoint) -> Self {
         let Endpoint { takeover, dead_after, poll, takeover_wait, inactivity_timeout, setup_timeout, .. } = *endpoint;
+        // Without a pause between two looks there is no end to them.
+        let poll = poll.max(Duration::from_millis(1));
         Settings {
             rule: Rule { takeover, dead_after, poll },
             takeover_wait,

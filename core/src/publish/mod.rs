@@ -461,7 +461,12 @@ impl Publish {
         self.counts[waiter.endpoint.0 as usize].refused[reason as usize] += 1;
         cx.out.push_back(Output::Refuse { request: waiter.request, reason });
         let waited = cx.now.since(waiter.since).as_micros() as u64;
-        cx.out.push_back(Output::Note(Note::OfferRefused { endpoint: waiter.endpoint, reason, waited }));
+        cx.out.push_back(Output::Note(Note::OfferRefused {
+            request: waiter.request,
+            endpoint: waiter.endpoint,
+            reason,
+            waited,
+        }));
     }
 
     fn forget_waiter(&mut self, id: WaiterId) -> Option<Waiter> {

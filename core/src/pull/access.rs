@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use super::Phase;
 use super::channel::{Attempt, Origin, Turn, Upstream};
-use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish, is_limit_of_source};
+use crate::account::{Acquired, Grace, Holder, Patience, Pin, Strength, Told, Why, Wish};
 use crate::config;
-use crate::input::{AllocationId, Loss, Note, Output, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd};
+use crate::input::{
+    AccountId, AllocationId, Grant, Loss, Note, Output, ProviderId, RefuseReason, SourceId, TitleId, ViewerEnd,
+};
 use crate::playback::Place;
 use crate::time::Time;
 
@@ -22,6 +24,15 @@ pub(super) enum Access {
     Waits,
     /// With an account.
     Granted(AllocationId, Confirmed),
+    /// With an account, and not made before then: its provider may still count what was closed before.
+    Rests(Grant, Time),
+}
+
+impl Access {
+    /// Whether there is a connection.
+    pub fn is_made(self) -> bool {
+        matches!(self, Access::Free | Access::Granted(..))
+    }
 }
 
 /// Whether media came.
@@ -43,29 +54,49 @@ pub(super) struct Origins {
     pub said: Option<Strength>,
     /// What the account room knows of that.
     told: Option<Strength>,
-    /// Whether an account was given up, and no media came since.
-    preempted: bool,
+    /// From when on those who want it have a grace.
+    pub gracious: Time,
+    /// What viewers are told of an account that was given up, where no media came since.
+    given_up: Option<ViewerEnd>,
     /// Whether an origin failed for another reason than want of an account, since media was last wanted.
     failed: bool,
+    /// Whether one of these had no connection to spare.
+    limited: bool,
+    /// Accounts that were refused in this round: those that their providers have beside them have their turn.
+    refused: Vec<AccountId>,
 }
 
 impl Origins {
     pub fn new(title: TitleId, providers: &[ProviderId]) -> Self {
         let (candidates, said, told) = (Vec::new(), None, None);
-        Origins { title, providers: providers.into(), candidates, said, told, preempted: false, failed: false }
+        let (gracious, given_up, failed, limited, refused) = (Time::ZERO, None, false, false, Vec::new());
+        let providers = providers.into();
+        Origins { title, providers, candidates, said, told, gracious, given_up, failed, limited, refused }
     }
 
-    /// Media flows.
-    pub fn succeeded(&mut self) {
-        (self.preempted, self.failed) = (false, false);
+    /// Media flows, or is wanted anew.
+    pub fn forget(&mut self) {
+        (self.given_up, self.failed, self.limited) = (None, false, false);
+        self.refused.clear();
+    }
+
+    /// Each origin had its turn.
+    pub fn over(&mut self) {
+        self.refused.clear();
+    }
+
+    /// Why nobody gets the title, after each origin had its turn.
+    pub fn lack(&self) -> RefuseReason {
+        if self.limited { RefuseReason::ProviderLimit } else { RefuseReason::NoSource }
     }
 
     /// A source is over.
     pub fn lost(&mut self, loss: Loss) {
         match loss {
-            Loss::Preempted => self.preempted = true,
+            Loss::Preempted => self.given_up = Some(ViewerEnd::Preempted),
+            Loss::GraceOver => self.given_up = Some(ViewerEnd::GraceOver),
             Loss::NoAccount => {}
-            _ => self.failed = true,
+            _ => (self.failed, self.limited) = (true, self.limited || loss == Loss::Limit),
         }
     }
 }
@@ -108,11 +139,12 @@ impl Turn<'_, '_> {
         // What is kept has the same claim from now on, and nothing tells it later.
         self.tell_strength();
         let strength = self.strength().unwrap_or(Strength::PROBE);
-        let kept = self.channel.kept;
+        let (kept, feed) = (self.channel.kept, Some(self.channel.feed));
         let Some(origins) = &mut self.channel.origins else { return Attempt::Failed };
         let provider = |index: &usize| origins.providers.get(*index).copied();
         let providers: Vec<ProviderId> = turns.iter().filter_map(provider).collect();
-        let (title, holder) = (origins.title, Holder::Source(source));
+        let (title, holder, gracious) = (origins.title, Holder::Source(source), origins.gracious);
+        let avoid = origins.refused.clone();
         origins.candidates = turns;
         origins.told = Some(strength);
         let held_by_kept = kept.filter(|_| phase != Phase::Live).filter(|kept| {
@@ -121,11 +153,11 @@ impl Turn<'_, '_> {
         });
         let wish = |patience| {
             let (pin, window, viewing) = (Pin::None, Duration::ZERO, None);
-            Wish { holder, providers: &providers, avoid: &[], title, viewing, strength, pin, window, patience }
+            Wish { holder, providers: &providers, avoid: &avoid, title, viewing, feed, strength, pin, window, patience }
         };
         // A connection beside another one takes nobody's account.
-        let patience =
-            if kept.is_some() { Patience::None } else { Patience::Until(now + self.graces.wait, self.graces.kind) };
+        let grace = if gracious <= now { self.graces.wait } else { Duration::ZERO };
+        let patience = if kept.is_some() { Patience::None } else { Patience::Until(now + grace, self.graces.kind) };
         let mut acquired = self.cx.accounts.acquire(now, self.cx.out, wish(patience));
         if acquired == Acquired::Exhausted
             && let Some(kept) = held_by_kept
@@ -180,27 +212,27 @@ impl Turn<'_, '_> {
             Told::Granted { grant, index, .. } => self.begin(self.candidate(index), Some(grant)),
             Told::Exhausted { .. } => self.exhausted(source),
             Told::GiveUp { why: Why::Idle, .. } if !self.is_wanted() => self.go_off(),
+            Told::GiveUp { why: Why::GraceOver | Why::GrantOver, .. } => {
+                self.lose(source, Loss::GraceOver, Origin::Given);
+            }
             Told::GiveUp { .. } => self.lose(source, Loss::Preempted, Origin::Given),
             // It may still begin to send, until somebody needs its account.
             Told::Expired { .. } => {}
         }
     }
 
-    /// Whether a source waits for what was granted.
-    pub fn waits(&self, source: SourceId) -> bool {
-        self.channel.beside.is_some_and(|beside| beside.source == source && beside.access == Access::Waits)
-    }
-
     /// All origins had their turn: where that came to nothing for want of accounts alone, nobody is left waiting for an origin.
     pub fn lacks_accounts(&mut self) -> bool {
         let Some(origins) = &mut self.channel.origins else { return false };
         let watched = self.cx.feeds.viewers_of(self.channel.feed) > 0;
-        if self.channel.kept.is_some() || (watched && !origins.preempted) || (!watched && origins.failed) {
+        if self.channel.kept.is_some() || (watched && origins.given_up.is_none()) || (!watched && origins.failed) {
             return false;
         }
-        origins.succeeded();
-        self.cx.feeds.end_all(self.cx.now, self.channel.feed, ViewerEnd::Preempted, self.cx.out);
-        self.answer_held(RefuseReason::ProviderLimit);
+        let reason = origins.given_up.unwrap_or(ViewerEnd::Preempted);
+        let lack = self.cx.accounts.lack(&origins.providers);
+        origins.forget();
+        self.cx.feeds.end_all(self.cx.now, self.channel.feed, reason, self.cx.out);
+        self.answer_held(lack);
         self.go_off();
         true
     }
@@ -209,7 +241,12 @@ impl Turn<'_, '_> {
     pub fn give_back(&mut self, upstream: &Upstream, loss: Loss) {
         let (now, holder) = (self.cx.now, Holder::Source(upstream.source));
         match upstream.access {
-            Access::Free => return,
+            Access::Rests(grant, _) => {
+                // There is no connection that somebody could close.
+                self.cx.accounts.unopened(self.cx.now, grant.allocation);
+                self.cx.accounts.end(now, self.cx.out, holder);
+                return self.cx.accounts.closed(now, self.cx.out, grant.allocation);
+            }
             Access::Granted(allocation, _) if loss != Loss::Ended => {
                 if let Some(account) = self.cx.accounts.allocation(allocation).map(|row| row.account) {
                     self.cx.out.push_back(Output::Note(Note::AccountLost { account, loss }));
@@ -221,18 +258,63 @@ impl Turn<'_, '_> {
         self.cx.accounts.end(now, self.cx.out, holder);
     }
 
-    /// Whether a source that was refused is asked again in a moment: its provider may still count what was closed before.
-    pub fn asks_again(&mut self, upstream: &Upstream, loss: Loss) -> bool {
+    /// What becomes of a source that is gone: where its provider may still count what was closed before, it is asked again in a
+    /// moment. If it was so in vain, it is lost for what its provider said last, and was so all the while.
+    pub fn verdict(&mut self, upstream: &Upstream, loss: Loss) -> Verdict {
         let (now, before) = (self.cx.now, self.channel.late.take());
-        let Access::Granted(allocation, Confirmed::No) = upstream.access else { return false };
-        if self.channel.phase != Phase::Seeking || upstream.wrote || !is_limit_of_source(loss) {
-            return false;
-        }
+        let Some(allocation) = self.refused(upstream, loss) else {
+            return Verdict::Lost { loss, since: upstream.opened, refused: None };
+        };
         self.channel.late = self.cx.accounts.late(now, allocation, before);
-        if let Some(late) = self.channel.late {
-            self.channel.round.retry(upstream.index, late.until);
+        match (self.channel.late, before) {
+            (Some(late), _) => {
+                self.channel.round.retry(upstream.index, late.until);
+                Verdict::AskedAgain
+            }
+            (None, before) => {
+                let since = before.map_or(upstream.opened, |before| before.since.min(upstream.opened));
+                let refused = self.cx.accounts.allocation(allocation).map(|row| row.account);
+                Verdict::Lost { loss, since, refused }
+            }
         }
-        self.channel.late.is_some()
+    }
+
+    /// An origin refused an account, with which it was asked for media that nobody has: where its provider has another one that was
+    /// not refused in this round, the same is asked with that at once. How many it has bounds how often that happens.
+    pub fn spurn(&mut self, upstream: &Upstream, account: AccountId) {
+        let Some(origins) = &mut self.channel.origins else { return };
+        let Some(provider) = origins.providers.get(upstream.index) else { return };
+        origins.refused.push(account);
+        if self.cx.accounts.has_other(*provider, &origins.refused) {
+            self.channel.round.retry(upstream.index, self.cx.now);
+        }
+    }
+
+    /// The allocation with which media was sought in vain, where that may be for its account alone.
+    fn refused(&self, upstream: &Upstream, loss: Loss) -> Option<AllocationId> {
+        let sought = self.channel.phase == Phase::Seeking && !upstream.wrote;
+        let Access::Granted(allocation, Confirmed::No) = upstream.access else { return None };
+        (sought && loss.is_of_login()).then_some(allocation)
+    }
+
+    /// When the source beside may be opened on this account, for all that is known of its provider.
+    pub fn rests(&mut self, grant: Grant) -> bool {
+        let (now, at) = (self.cx.now, self.cx.accounts.ready(self.cx.now, grant.allocation));
+        if let Some(beside) = self.channel.beside.as_mut().filter(|_| at > now) {
+            beside.access = Access::Rests(grant, at);
+            self.cx.accounts.put_off(grant.allocation, at);
+        }
+        at > now
+    }
+
+    /// Has the source beside opened that its provider may have forgotten enough for by now. What others closed meanwhile does not put it
+    /// off again.
+    pub fn wake(&mut self) {
+        if let Some(Upstream { access: Access::Rests(grant, at), .. }) = self.channel.beside
+            && at <= self.cx.now
+        {
+            self.make(Some(grant));
+        }
     }
 
     /// Media flows from a source; what it took is remembered, if it had been refused before.
@@ -275,4 +357,13 @@ impl Turn<'_, '_> {
         let over = matches!(self.channel.phase, Phase::Off | Phase::Ended);
         over && self.gone_at().is_some_and(|at| at <= self.cx.now)
     }
+}
+
+/// What becomes of a source that is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// The same is asked again in a moment.
+    AskedAgain,
+    /// It is over, and was tried since then; with which account, where it may be for that alone.
+    Lost { loss: Loss, since: Time, refused: Option<AccountId> },
 }

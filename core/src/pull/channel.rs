@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::access::{Access, Confirmed, Graces, Origins};
+use super::access::{Access, Confirmed, Graces, Origins, Verdict};
 use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
 use crate::account::Late;
@@ -32,7 +32,7 @@ const LOOP_PAUSE: Duration = Duration::from_secs(300);
 pub(super) struct Upstream {
     pub source: SourceId,
     pub index: usize,
-    opened: Time,
+    pub opened: Time,
     pub access: Access,
     /// When the origin agreed to send.
     pub agreed: Option<Time>,
@@ -123,7 +123,7 @@ impl Channel {
             kept: place(self.kept),
             beside: place(self.beside),
             next: pausing.then_some(self.round.next),
-            waits: self.beside.is_some_and(|beside| beside.access == Access::Waits),
+            waits: self.beside.is_some_and(|beside| !beside.access.is_made()),
             held: self.held.len(),
             last_loss: self.last_loss.map(|(index, loss)| (index as u32, loss)),
             counts: &self.counts,
@@ -167,18 +167,20 @@ impl Turn<'_, '_> {
         let now = self.cx.now;
         match self.channel.phase {
             Phase::Live => return self.watch(request),
-            Phase::Ended if now < self.channel.round.next => return self.refuse(request, RefuseReason::NoSource),
+            Phase::Ended if now < self.channel.round.next => return self.refuse(request, self.lack()),
             Phase::Off | Phase::Ended => {
                 self.channel.round.restart();
                 self.channel.phase = Phase::Seeking;
                 self.channel.wanted = now;
+                self.forget_failures();
             }
             Phase::Seeking if self.is_pausing() => {
                 let spacing = self.channel.settings.no_input_timeout;
                 if self.channel.round.last_open().is_some_and(|last| now < last + spacing) {
-                    return self.refuse(request, RefuseReason::NoSource);
+                    return self.refuse(request, self.lack());
                 }
                 self.channel.round.next = now;
+                self.forget_failures();
             }
             Phase::Seeking => {}
         }
@@ -213,7 +215,7 @@ impl Turn<'_, '_> {
     pub fn arrived(&mut self, source: SourceId, random_access: bool) {
         let now = self.cx.now;
         let takes = self.channel.takes(now, source, random_access);
-        let Some(upstream) = self.upstream(source).filter(|upstream| upstream.access != Access::Waits) else { return };
+        let Some(upstream) = self.upstream(source).filter(|upstream| upstream.access.is_made()) else { return };
         upstream.agreed.get_or_insert(now);
         upstream.since.get_or_insert(now);
         upstream.last = Some(now);
@@ -266,7 +268,7 @@ impl Turn<'_, '_> {
         let continues = mem::replace(&mut kept.wrote, true);
         (self.channel.phase, self.channel.live, self.channel.grace) = (Phase::Live, now, None);
         if let Some(origins) = &mut self.channel.origins {
-            origins.succeeded();
+            origins.forget();
         }
         self.was_late(source);
         (self.channel.probe, self.channel.probed, self.channel.probes) =
@@ -312,16 +314,20 @@ impl Turn<'_, '_> {
             },
         };
         let was = self.channel.phase;
-        if origin == Origin::Gone && self.asks_again(&upstream, loss) {
+        let verdict = match origin {
+            Origin::Gone => self.verdict(&upstream, loss),
+            Origin::Given => Verdict::Lost { loss, since: upstream.opened, refused: None },
+        };
+        let Verdict::Lost { loss, since, refused } = verdict else {
             self.sources.remove(source);
             // Not told: it is as if it took longer to open.
             return self.give_back(&upstream, Loss::Ended);
-        }
+        };
         if kept && was == Phase::Live {
-            let fallen = if loss == Loss::Preempted { Fallen::Taken } else { Fallen::Broken };
+            let fallen = if loss.is_of_account() { Fallen::Taken } else { Fallen::Broken };
             self.fall(upstream.index, fallen);
         }
-        if was == Phase::Seeking && loss == Loss::Preempted {
+        if was == Phase::Seeking && loss.is_of_account() {
             self.channel.round.after(now, upstream.index, Fallen::Taken);
         } else if was == Phase::Seeking && upstream.wrote {
             // That a silent connection is gone is news: there may be an origin again.
@@ -348,13 +354,16 @@ impl Turn<'_, '_> {
             Origin::Gone => {
                 self.sources.remove(source);
                 self.give_back(&upstream, loss);
+                if let Some(account) = refused {
+                    self.spurn(&upstream, account);
+                }
             }
             Origin::Given => self.close(upstream),
         }
         self.channel.counts.lost[loss as usize] += 1;
         self.channel.last_loss = Some((upstream.index, loss));
         let (channel, index) = (self.id, upstream.index as u32);
-        let lasted = now.since(upstream.opened).as_micros() as u64;
+        let lasted = now.since(since).as_micros() as u64;
         self.cx.out.push_back(Output::Note(Note::SourceLost { channel, index, source, loss, lasted }));
     }
 
@@ -367,7 +376,7 @@ impl Turn<'_, '_> {
         self.channel.round.after(now, index, fallen);
         self.channel.phase = Phase::Seeking;
         self.cx.feeds.assign(self.channel.feed, None);
-        if let Some(beside) = self.channel.beside.filter(|beside| beside.access != Access::Waits) {
+        if let Some(beside) = self.channel.beside.filter(|beside| beside.access.is_made()) {
             self.channel.round.open(beside.opened, beside.index);
         }
     }
@@ -380,6 +389,7 @@ impl Turn<'_, '_> {
             self.channel.round.restart();
             (self.channel.phase, self.channel.wanted) = (Phase::Seeking, self.cx.now);
         }
+        self.wake();
         self.judge_beside();
         self.judge_kept();
         if self.channel.grace.is_some_and(|until| self.cx.now >= until) {
@@ -400,8 +410,11 @@ impl Turn<'_, '_> {
         }
         let held = channel.held.first().map(|(until, _)| *until);
         let off = self.off_at().or(channel.settings.on_demand.then(|| self.cx.now + channel.settings.idle_timeout));
-        let connects = channel.beside.filter(|beside| beside.access != Access::Waits);
-        let beside = connects.map(|beside| self.due(&beside).0);
+        let beside = channel.beside.and_then(|beside| match beside.access {
+            Access::Waits => None,
+            Access::Rests(_, at) => Some(at),
+            Access::Free | Access::Granted(..) => Some(self.due(&beside).0),
+        });
         let kept = channel.kept.and_then(|kept| self.kept_due(&kept));
         let next = match channel.phase {
             Phase::Seeking if channel.beside.is_none() && self.is_wanted() => Some(channel.round.next),
@@ -422,8 +435,10 @@ impl Turn<'_, '_> {
         let channel = &*self.channel;
         let nobody = channel.held.is_empty() && self.cx.feeds.viewers_of(channel.feed) == 0;
         (channel.settings.on_demand && nobody).then(|| {
+            // Who comes back finds nothing where nothing was opened; and an account is kept from others for it.
+            let waits = channel.kept.is_none() && channel.beside.is_some_and(|beside| !beside.access.is_made());
             let since = self.cx.feeds.left(channel.feed).map_or(channel.asked, |left| left.max(channel.asked));
-            since + channel.settings.idle_timeout
+            since + if waits { Duration::ZERO } else { channel.settings.idle_timeout }
         })
     }
 
@@ -481,7 +496,7 @@ impl Turn<'_, '_> {
     }
 
     fn judge_beside(&mut self) {
-        let Some(beside) = self.channel.beside.filter(|beside| beside.access != Access::Waits) else { return };
+        let Some(beside) = self.channel.beside.filter(|beside| beside.access.is_made()) else { return };
         let (at, loss) = self.due(&beside);
         if self.cx.now < at {
             return;
@@ -530,6 +545,9 @@ impl Turn<'_, '_> {
             Next::At(at) => self.channel.round.next = at,
             Next::Over if self.lacks_accounts() => {}
             Next::Over => {
+                if let Some(origins) = &mut self.channel.origins {
+                    origins.over();
+                }
                 let from = self
                     .channel
                     .kept
@@ -541,7 +559,7 @@ impl Turn<'_, '_> {
                 } else if self.channel.round.next <= now {
                     self.seek();
                 } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
-                    self.answer_held(RefuseReason::NoSource);
+                    self.answer_held(self.lack());
                 }
             }
         }
@@ -581,13 +599,23 @@ impl Turn<'_, '_> {
 
     /// Has the connection beside made, now that nothing lacks.
     pub fn begin(&mut self, index: usize, grant: Option<Grant>) {
-        let (channel, now) = (self.id, self.cx.now);
+        let now = self.cx.now;
         let Some(beside) = &mut self.channel.beside else { return };
         (beside.index, beside.opened) = (index, now);
+        if grant.is_none_or(|grant| !self.rests(grant)) {
+            self.make(grant);
+        }
+    }
+
+    /// Makes it, whatever the provider may still count.
+    pub fn make(&mut self, grant: Option<Grant>) {
+        let (channel, now) = (self.id, self.cx.now);
+        let Some(beside) = &mut self.channel.beside else { return };
+        beside.opened = now;
         if let Some(grant) = grant {
             beside.access = Access::Granted(grant.allocation, Confirmed::No);
         }
-        let (source, index) = (beside.source, index as u32);
+        let (source, index) = (beside.source, beside.index as u32);
         self.channel.round.open(now, beside.index);
         self.channel.counts.opens += 1;
         self.cx.out.push_back(Output::Open { source, channel, index, grant });
@@ -598,7 +626,7 @@ impl Turn<'_, '_> {
     pub fn end(&mut self, reason: ViewerEnd) {
         self.channel.grace = None;
         self.cx.feeds.end_all(self.cx.now, self.channel.feed, reason, self.cx.out);
-        self.answer_held(RefuseReason::NoSource);
+        self.answer_held(self.lack());
         self.cx.out.push_back(Output::Note(Note::ChannelEnded { channel: self.id, reason }));
         if reason == ViewerEnd::Ended {
             // Where it is pulled without viewers too, it goes on to be asked for, as after any round in vain.
@@ -622,7 +650,7 @@ impl Turn<'_, '_> {
 
     pub fn close(&mut self, upstream: Upstream) {
         self.sources.remove(upstream.source);
-        if upstream.access != Access::Waits {
+        if upstream.access.is_made() {
             self.cx.out.push_back(Output::Close { source: upstream.source });
         }
         self.give_back(&upstream, Loss::Ended);
@@ -638,6 +666,18 @@ impl Turn<'_, '_> {
 
     fn refuse(&mut self, request: RequestId, reason: RefuseReason) {
         self.cx.out.push_back(Output::Refuse { request, reason });
+    }
+
+    /// Why nobody gets the channel, after each origin had its turn.
+    fn lack(&self) -> RefuseReason {
+        self.channel.origins.as_ref().map_or(RefuseReason::NoSource, |origins| origins.lack())
+    }
+
+    /// Media is wanted anew: what becomes of that says why it comes to nothing, if it does.
+    fn forget_failures(&mut self) {
+        if let Some(origins) = &mut self.channel.origins {
+            origins.forget();
+        }
     }
 
     fn chance(&mut self) -> u32 {

@@ -14,6 +14,7 @@ use crate::input::{
     AccountId, AllocationId, ChannelId, FeedId, Input, Loss, Note, Output, ProviderId, RequestId, SourceId, TitleId,
     ViewerEnd, ViewerId, Writer,
 };
+use crate::playback::Place;
 use crate::twins::Twins;
 
 struct Connection {
@@ -23,6 +24,8 @@ struct Connection {
     allocation: AllocationId,
     opened: u64,
     agreed: bool,
+    /// Whether its provider counts it.
+    counted: bool,
 }
 
 pub(super) struct House {
@@ -31,11 +34,17 @@ pub(super) struct House {
     pub now: u64,
     /// What a provider does with whoever asks it for a title; `Good` where nothing is said.
     pub origins: BTreeMap<(u64, u32), Origin>,
+    /// Accounts that somebody else uses up, and what their providers answer meanwhile.
+    pub taken: BTreeMap<u32, Loss>,
     /// Whose connections stand and send nothing at present.
     pub muted: Vec<(u64, u32)>,
     connections: BTreeMap<SourceId, Connection>,
-    /// Connections that are being closed, and when they are.
-    closing: Vec<(u64, AllocationId, AccountId)>,
+    /// Connections that are being closed, when they are, and whether their providers count them.
+    closing: Vec<(u64, AllocationId, AccountId, bool)>,
+    /// For how long providers go on counting what is closed, and what they answer meanwhile.
+    pub late: (u64, Loss),
+    /// What they go on counting, and until when.
+    ghosts: Vec<(AccountId, u64)>,
     /// How long closing takes.
     pub closes_in: u64,
     /// Title, provider, account, when.
@@ -56,9 +65,12 @@ impl House {
             outside: Outside(1),
             now: 0,
             origins: BTreeMap::new(),
+            taken: BTreeMap::new(),
             muted: Vec::new(),
             connections: BTreeMap::new(),
             closing: Vec::new(),
+            late: (0, Loss::Limit),
+            ghosts: Vec::new(),
             closes_in: 100,
             opens: Vec::new(),
             fates: BTreeMap::new(),
@@ -101,9 +113,9 @@ impl House {
                     let account = self.edge.accounts().account(grant.account).unwrap();
                     assert_eq!(account.provider.0, provider, "an account of that provider");
                     self.opens.push((title, provider, grant.account.0, self.now));
-                    let (opened, agreed) = (self.now, false);
+                    let (opened, agreed, counted) = (self.now, false, false);
                     let (account, allocation) = (grant.account, grant.allocation);
-                    let connection = Connection { title, provider, account, allocation, opened, agreed };
+                    let connection = Connection { title, provider, account, allocation, opened, agreed, counted };
                     self.connections.insert(source, connection);
                 }
                 Output::Close { source } => self.shut(source),
@@ -123,14 +135,18 @@ impl House {
             let closing = self.closing.iter().filter(|each| each.2 == account.account).count();
             let used = (open + closing) as u32;
             assert!(account.limit == 0 || used <= account.limit, "{used} of {}", account.limit);
-            assert_eq!(account.used, used, "what the provider counts");
+            let pull = self.edge.pull();
+            let waits = |id| pull.state(id).is_some_and(|state| state.waits);
+            let resting = pull.tuned_channels().filter(|(id, _)| waits(*id)).count() as u32;
+            assert!(account.used.abs_diff(used) <= resting, "what the provider counts");
         }
     }
 
     /// A connection is being closed.
     fn shut(&mut self, source: SourceId) {
         let connection = self.connections.remove(&source).expect("closed once");
-        self.closing.push((self.now + self.closes_in, connection.allocation, connection.account));
+        let Connection { allocation, account, counted, .. } = connection;
+        self.closing.push((self.now + self.closes_in, allocation, account, counted));
     }
 
     pub fn tune(&mut self, title: u64, providers: &[u32]) {
@@ -169,6 +185,13 @@ impl House {
         self.joined(request, 15_000)
     }
 
+    /// A viewer that is let in and is so strong.
+    pub fn viewer_of(&mut self, title: u64, providers: &[u32], strength: Option<Strength>) -> ViewerId {
+        self.tune(title, providers);
+        self.set_strength(title, strength);
+        self.viewer(title, providers)
+    }
+
     /// A viewer that is let in in so many ms.
     pub fn joined(&mut self, request: u64, within: u64) -> ViewerId {
         let until = self.now + within;
@@ -203,7 +226,12 @@ impl House {
                 self.input(Input::Tick);
             }
             let now = self.now;
-            for (_, allocation, _) in self.closing.extract_if(.., |(at, ..)| *at <= now).collect::<Vec<_>>() {
+            for (_, allocation, account, counted) in
+                self.closing.extract_if(.., |(at, ..)| *at <= now).collect::<Vec<_>>()
+            {
+                if counted {
+                    self.ghosts.push((account, now + self.late.0));
+                }
                 self.edge.handle(ms(now), Input::Closed { allocation }, &mut self.outside);
             }
             self.drain();
@@ -217,6 +245,17 @@ impl House {
     /// What a provider does on one of its connections.
     fn act(&mut self, source: SourceId) {
         let Some(connection) = self.connections.get_mut(&source) else { return };
+        if !connection.counted {
+            let (account, now) = (connection.account, self.now);
+            self.ghosts.retain(|(_, until)| now < *until);
+            if self.ghosts.iter().any(|(own, _)| *own == account) {
+                return self.lose(source, self.late.1);
+            }
+            if let Some(loss) = self.taken.get(&account.0) {
+                return self.lose(source, *loss);
+            }
+            connection.counted = true;
+        }
         let key = (connection.title, connection.provider);
         let (age, origin) = (self.now - connection.opened, self.origins.get(&key).copied().unwrap_or(Origin::Good));
         let gone = match origin {
@@ -272,6 +311,11 @@ impl House {
         let timers = (accounts.timer_count(), feeds.timer_count(), feeds.viewer_count());
         (pull, room, timers) == ((0, 0, 0, 0), (0, 0, 0), (0, 0, 0)) && self.open() == 0 && self.closing.is_empty()
     }
+}
+
+/// How strong the user of a normal place with this priority is.
+pub(super) fn strength(priority: i8) -> Option<Strength> {
+    Some(Strength { place: Place::Normal, priority })
 }
 
 /// A provider with accounts of these limits.

@@ -66,7 +66,7 @@ impl Upstream {
     /// `None` while it waits for an account: nothing was asked for yet.
     fn connected(&self) -> Option<Connected> {
         let allocation = match self.access {
-            Access::Waits => return None,
+            Access::Waits | Access::Rests(..) => return None,
             Access::Free => None,
             Access::Granted(allocation, _) => Some(allocation),
         };

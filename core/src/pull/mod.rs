@@ -5,6 +5,10 @@
 //! (states), §7 (invariants).
 
 mod access;
+#[cfg(test)]
+mod access_tests;
+#[cfg(test)]
+mod bounds_tests;
 mod channel;
 #[cfg(test)]
 mod house;

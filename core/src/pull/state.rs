@@ -44,7 +44,7 @@ pub struct ChannelState<'c> {
     pub beside: Option<(SourceId, u32)>,
     /// When the next attempt is due, in a pause.
     pub next: Option<Time>,
-    /// Whether the origin that is being tried waits for an account.
+    /// Whether the origin that is being tried waits for an account, or for its provider to have counted another connection out.
     pub waits: bool,
     /// Requests that are held for first media.
     pub held: usize,

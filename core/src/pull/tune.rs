@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::access::{Graces, Origins};
 use super::channel::Channel;
 use super::{Phase, Pull};
-use crate::account::{Holder, Strength, Told};
+use crate::account::{Holder, Told};
 use crate::config::{self, Config};
 use crate::input::{ChannelId, FeedId, Output, ProviderId, SourceId, TitleId};
+use crate::playback::Audience;
 use crate::publish::Context;
 use crate::time::Time;
 
@@ -132,11 +133,11 @@ impl Pull {
         Some((origins.title, &origins.providers))
     }
 
-    /// The strongest of those that want to watch a feed became another one; `None`: nobody does.
-    pub(crate) fn set_strength(&mut self, cx: &mut Context<'_>, feed: FeedId, strength: Option<Strength>) {
+    /// Those that want to watch a feed became others.
+    pub(crate) fn set_audience(&mut self, cx: &mut Context<'_>, feed: FeedId, audience: Audience) {
         let Some(id) = self.tuned.channel_of(feed) else { return };
         if let Some(origins) = self.tuned.get_mut(id).and_then(|channel| channel.origins.as_mut()) {
-            origins.said = strength;
+            (origins.said, origins.gracious) = (audience.strongest, audience.gracious);
         }
         self.turn(cx, id, |_| ());
     }
@@ -150,22 +151,11 @@ impl Pull {
 
     /// The account room says something of a source.
     pub(crate) fn told(&mut self, cx: &mut Context<'_>, source: SourceId, told: Told) {
-        let channel = self.sources.get(source).copied();
-        let mut taken = false;
-        if let Some(channel) = channel {
-            self.turn(cx, channel, |turn| {
-                let granted = matches!(told, Told::Granted { .. } | Told::Exhausted { .. });
-                taken = !granted || turn.waits(source);
-                if taken {
-                    turn.told(source, told);
-                }
-            });
-        }
-        if let Told::Granted { grant, .. } = told
-            && !taken
-        {
+        if let Some(channel) = self.sources.get(source).copied() {
+            self.turn(cx, channel, |turn| turn.told(source, told));
+        } else if let Told::Granted { grant, .. } = told {
             // It came too late: no connection will be made.
-            cx.accounts.unopened(grant.allocation);
+            cx.accounts.unopened(cx.now, grant.allocation);
             cx.accounts.end(cx.now, cx.out, Holder::Source(source));
             cx.accounts.closed(cx.now, cx.out, grant.allocation);
         }

@@ -1,6 +1,6 @@
 //! Whatever is done to a journal, it is refused or read, and never makes anything panic.
 
-use holdfast_core::journal::{JournalFault, Log, MAGIC, Recorded, VERSION, replay};
+use holdfast_core::journal::{Extent, JournalFault, Log, MAGIC, Recorded, Rest, VERSION, replay};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -30,6 +30,8 @@ fn whatever_was_done_to_a_journal_is_noticed() {
             (JournalFault::NotAJournal, 0..7) => {}
             (JournalFault::OtherVersion { has }, 7) => prop_assert_eq!(has, VERSION ^ bits),
             (JournalFault::Broken { at }, 8..) => prop_assert!(at <= place),
+            // In the last frame it is as where power was lost.
+            (JournalFault::Truncated { at, .. }, 8..) => prop_assert!(at <= place && behind(&good, at).is_none()),
             (fault, place) => prop_assert!(false, "{fault} at {place}"),
         }
         // Cut: what is whole can be had.
@@ -49,6 +51,80 @@ fn whatever_was_done_to_a_journal_is_noticed() {
     });
 }
 
+/// Where the next frame is that begins behind the one at `at`.
+fn behind(bytes: &[u8], at: usize) -> Option<usize> {
+    let length = u32::from_le_bytes(bytes.get(at + 4..at + 8)?.try_into().ok()?) as usize;
+    Some(at + 16 + length).filter(|next| *next < bytes.len())
+}
+
+/// Power is lost while the last frame is written: bytes of it are missing, or are zeros, or what the disk had there before.
+#[test]
+fn whatever_became_of_the_last_frame_the_recording_breaks_off_and_what_stands_before_is_whole() {
+    let good = journal();
+    let mut last = 8;
+    while let Some(next) = behind(&good, last) {
+        last = next;
+    }
+    let before = Extent::of(&good[..last], |_, _| ()).expect("it has a head");
+    assert_eq!((before.checked, &before.fault), (last, &None));
+    let breaks_off = |wrong: &[u8]| {
+        let fault = replay(wrong, |_| {}).expect_err("something is missing");
+        assert!(matches!(fault, JournalFault::Truncated { .. }), "{fault}");
+        let mut calls = 0;
+        let extent = Extent::of(wrong, |call, _| calls = call).expect("it has a head");
+        assert_eq!((extent.checked, extent.calls), (last, before.calls));
+        assert!(calls >= before.calls && matches!(extent.fault, None | Some(JournalFault::Truncated { .. })));
+        replay(&wrong[..extent.checked], |_| {}).expect("what stands is a journal");
+    };
+    proptest!(ProptestConfig::with_cases(200), |(from: Index, lost: Index, old in 0u8..)| {
+        let from = last + from.index(good.len() - last);
+        let lost = 1 + lost.index(good.len() - from);
+        breaks_off(&[&good[..from], &good[from + lost..]].concat());
+        for other in [0, old] {
+            let mut wrong = good.clone();
+            wrong[from..from + lost].fill(other);
+            if wrong != good {
+                breaks_off(&wrong);
+            }
+        }
+    });
+    // In the middle it is another fault.
+    let mut wrong = good.clone();
+    wrong[last - 1] ^= 1;
+    assert!(matches!(replay(&wrong, |_| {}), Err(JournalFault::Broken { .. })));
+}
+
+/// Whatever byte is wrong, from the next snapshot on it is the run that it was.
+#[test]
+fn what_stands_behind_a_broken_byte_is_gone_on_from_at_the_next_snapshot() {
+    let good = journal();
+    let whole = Log::read(&good).unwrap();
+    let first = whole.snapshot.as_ref().map_or(0, |snapshot| snapshot.calls);
+    let end = replay(&good, |_| {});
+    let (mut gone_on, mut lost) = (0, 0);
+    for place in (8..good.len()).step_by(97) {
+        let mut wrong = good.clone();
+        wrong[place] ^= 1;
+        // What is wrong with its head is wrong with all of it.
+        let Ok((before, Some(fault))) = Log::salvage(&wrong) else { continue };
+        let JournalFault::Broken { at } = fault else { continue };
+        let Some(Rest { at: from, calls, now, journal }) = Rest::behind(&wrong, at) else {
+            lost += 1;
+            continue;
+        };
+        gone_on += 1;
+        assert!(from > place && calls > first + before.calls.len() as u64, "{from}, {calls}");
+        let behind = Log::read(&journal).expect("what follows is whole");
+        assert_eq!(behind.head, whole.head);
+        assert_eq!(behind.calls[..], whole.calls[(calls - first) as usize..]);
+        assert_eq!(now, whole.calls[(calls - first) as usize - 1].now);
+        assert_eq!(replay(&journal, |_| {}), end);
+    }
+    assert!(gone_on > 20 && lost > 0, "{gone_on} gone on from, {lost} not");
+    assert_eq!(Rest::behind(&good, good.len()), None);
+    assert_eq!(Rest::behind(b"no journal", 0), None);
+}
+
 #[test]
 fn a_cut_loses_no_more_than_the_call_it_fell_on() {
     let good = journal();
@@ -58,7 +134,7 @@ fn a_cut_loses_no_more_than_the_call_it_fell_on() {
     assert!(log.calls.len() + 2 > all && fault.is_some(), "{} of {all}", log.calls.len());
     let said = fault.unwrap().to_string();
     assert!(
-        said.contains("cut off")
+        said.contains("breaks off")
             && said.contains(&format!(
                 "call {}",
                 Log::read(&good).unwrap().snapshot.unwrap().calls + log.calls.len() as u64

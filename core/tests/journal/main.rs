@@ -133,7 +133,7 @@ fn a_broken_journal_is_told_from_a_foreign_one_and_from_another_run() {
     *other_digest.last_mut().unwrap() ^= 1;
     assert!(matches!(
         replay(&other_digest, |_| {}),
-        Err(JournalFault::OtherDigest { .. } | JournalFault::Broken { .. })
+        Err(JournalFault::OtherDigest { .. } | JournalFault::Truncated { .. })
     ));
     // Wherever it is cut, and whatever byte is wrong, it is refused or runs; it never panics.
     for cut in (0..good.len()).step_by(7) {

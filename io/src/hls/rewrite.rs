@@ -1,9 +1,11 @@
 //! Playlists of other servers (RFC 8216, 8216bis), with every address in them replaced: line by line, so that what nobody here
 //! knows passes as it came.
 //!
-//! An address is resolved against the playlist's own, after every redirect. What is replaced by nothing is refused: the line
-//! goes where a player can do without it, and else the whole playlist. Variables (`EXT-X-DEFINE`) are put in and their
-//! definitions dropped: what one is taken from need not be there in the address that a player knows.
+//! An address is resolved against the playlist's own, after every redirect. What is replaced by nothing is refused: its line
+//! goes, a segment becomes a gap (`EXT-X-GAP`), and so do those that nothing can be made of without the key or the map that is
+//! refused, or has no address where it needs one; a variant is not named. Where nothing is left, the whole playlist is refused.
+//! Variables (`EXT-X-DEFINE`) are put in and their definitions dropped: what one is taken from need not be there in the address
+//! that a player knows.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -64,12 +66,9 @@ impl Kind {
         }
     }
 
-    /// Whether nothing can be played, or nothing of it be understood, without it.
-    fn is_essential(self) -> bool {
-        matches!(
-            self,
-            Kind::Variant | Kind::Rendition | Kind::Segment | Kind::Part | Kind::Map | Kind::Key | Kind::SessionKey
-        )
+    /// Whether it holds addresses that nobody would replace.
+    pub fn is_json(self) -> bool {
+        matches!(self, Kind::Steering | Kind::AssetList)
     }
 }
 
@@ -124,6 +123,8 @@ pub struct Rewritten {
     pub ended: bool,
     /// Its target duration; zero where it has none.
     pub target: Duration,
+    /// Why the first thing that was left out of it was; [JSON](Kind::is_json) apart.
+    pub missed: Option<Fault>,
 }
 
 /// Why a playlist is not passed on. Holds nothing of what is in it: addresses are secrets.
@@ -142,7 +143,14 @@ pub enum Fault {
         /// What.
         kind: Kind,
     },
-    /// It uses a variable that is not defined, or defines one that cannot be.
+    /// What it cannot be played without has no address.
+    Nowhere {
+        /// Counted from 1.
+        line: usize,
+        /// What.
+        kind: Kind,
+    },
+    /// It uses a variable that is not defined, or cannot be.
     Variable(usize),
     /// It leaves out what the player is taken to have already (`EXT-X-SKIP`), and the player asked for all.
     Delta(usize),
@@ -159,8 +167,13 @@ impl fmt::Display for Fault {
                 "line {line} of the playlist names a {kind:?} at an address that is not fetched from: http and https are, on \
                  servers that the provider may name"
             ),
+            Fault::Nowhere { line, kind } => write!(
+                f,
+                "line {line} of the playlist has a {kind:?} without an address (URI), which nothing behind it can be played \
+                 without"
+            ),
             Fault::Variable(line) => {
-                write!(f, "line {line} of the playlist defines or uses a variable that cannot be had")
+                write!(f, "line {line} of the playlist uses a variable that cannot be had")
             }
             Fault::Delta(line) => write!(f, "line {line} of the playlist skips segments, which nobody asked for"),
         }
@@ -175,11 +188,10 @@ pub fn defined(playlist: &[u8], rewriter: &Rewriter<'_>) -> Result<Variables, Fa
         return Err(Fault::TooLarge);
     }
     let mut defined = Variables::default();
-    for (number, line) in (1..).zip(Lines(playlist)) {
-        if let Some(list) = line.trim_ascii_start().strip_prefix(variables::DEFINE) {
-            let list = str::from_utf8(list).map_err(|_| Fault::Variable(number))?;
-            defined.define(list, rewriter.base, rewriter.imported).ok_or(Fault::Variable(number))?;
-        }
+    let lists = Lines(playlist).filter_map(|line| line.trim_ascii_start().strip_prefix(variables::DEFINE));
+    for list in lists.filter_map(|list| str::from_utf8(list).ok()) {
+        // One that cannot be had is missed by whoever uses it.
+        let _ = defined.define(list, rewriter.base, rewriter.imported);
     }
     Ok(defined)
 }
@@ -195,7 +207,7 @@ impl Rewriter<'_> {
         playlist: &[u8],
         replace: &mut dyn FnMut(Kind, &Url) -> Option<String>,
     ) -> Result<Rewritten, Fault> {
-        let playlist = playlist.strip_prefix(b"\xef\xbb\xbf").unwrap_or(playlist);
+        let playlist = playlist.strip_prefix(b"\xef\xbb\xbf").unwrap_or(playlist).trim_ascii_start();
         let header = playlist.strip_prefix(b"#EXTM3U").ok_or(Fault::NotAPlaylist)?;
         if !matches!(header.first(), None | Some(b'\r' | b'\n' | b' ' | b'\t')) {
             return Err(Fault::NotAPlaylist);
@@ -206,8 +218,13 @@ impl Rewriter<'_> {
             multivariant: false,
             ended: false,
             target: Duration::ZERO,
+            missed: None,
         };
-        let mut pass = Pass { how: self, variables, replace, out, number: 0, next: Kind::Segment };
+        let defines = Lines(playlist).any(|line| line.trim_ascii_start().starts_with(variables::DEFINE));
+        let (number, next, variant, named, fault) = (0, Kind::Segment, 0, 0, None);
+        let (keys, map) = (Keys::default(), None);
+        let mut pass =
+            Pass { how: self, variables, replace, out, number, next, variant, defines, named, fault, keys, map };
         for line in Lines(playlist) {
             pass.number += 1;
             pass.line(line)?;
@@ -215,7 +232,10 @@ impl Rewriter<'_> {
                 return Err(Fault::TooLarge);
             }
         }
-        Ok(pass.out)
+        match pass.fault {
+            Some(fault) if pass.named == 0 => Err(fault),
+            _ => Ok(pass.out),
+        }
     }
 }
 
@@ -245,6 +265,28 @@ struct Pass<'a, 'r> {
     number: usize,
     /// What the next address on a line of its own leads to.
     next: Kind,
+    /// Where in what comes of it the variant begins whose address that is.
+    variant: usize,
+    /// Whether it is to define variables.
+    defines: bool,
+    /// How many segments and variants it names.
+    named: usize,
+    /// What was wrong with the first that it does not.
+    fault: Option<Fault>,
+    keys: Keys,
+    /// What was wrong with that which the next segments begin with.
+    map: Option<Fault>,
+}
+
+/// The keys of the next segments: one for each system that players may have.
+#[derive(Default)]
+struct Keys {
+    /// Whether there is one that can be fetched.
+    usable: bool,
+    /// What was wrong with one that cannot.
+    fault: Option<Fault>,
+    /// Whether a segment followed: the next key is that of others.
+    used: bool,
 }
 
 /// What becomes of an address.
@@ -257,9 +299,7 @@ enum Address {
 impl Pass<'_, '_> {
     fn line(&mut self, line: &[u8]) -> Result<(), Fault> {
         let line = line.trim_ascii();
-        if line.len() > self.how.limits.line {
-            return Err(Fault::LineTooLong(self.number));
-        }
+        let is_long = line.len() > self.how.limits.line;
         let text = match str::from_utf8(line) {
             Ok(text) => Cow::Borrowed(text),
             // Addresses in other encodings are found as they were written.
@@ -275,16 +315,93 @@ impl Pass<'_, '_> {
         if line.starts_with(variables::DEFINE) {
             return Ok(());
         }
-        let text = self.variables.put_into(&text, self.how.limits.line).ok_or(Fault::Variable(self.number))?;
-        let (text, number) = (text.trim(), self.number);
+        let number = self.number;
+        let whole =
+            if is_long { Err(Fault::LineTooLong(number)) } else { self.put_in(&text).ok_or(Fault::Variable(number)) };
+        let whole = match (whole, is_tag) {
+            (Ok(whole), _) => whole,
+            (Err(fault), true) => return self.odd_tag(&text, fault),
+            (Err(fault), false) => {
+                self.miss(fault);
+                return Ok(());
+            }
+        };
+        let text = whole.trim();
         if is_tag {
             return self.tag(text);
         }
-        let kind = std::mem::replace(&mut self.next, Kind::Segment);
+        let kind = self.next;
+        self.keys.used = true;
+        if let Some(fault) = self.lacks().filter(|_| kind == Kind::Segment) {
+            self.miss(fault);
+            return Ok(());
+        }
         match self.address(kind, text) {
-            Address::Kept => self.keep(text),
-            Address::Replaced(new) => self.keep(&attribute::quotable(&new)),
-            Address::Refused => return Err(Fault::Refused { line: number, kind }),
+            Address::Kept => self.name(text),
+            Address::Replaced(new) => self.name(&attribute::quotable(&new)),
+            Address::Refused => self.miss(Fault::Refused { line: number, kind }),
+        }
+        Ok(())
+    }
+
+    /// With variables in their places; `None` where one is not defined. Where none is to be, `{$` means nothing.
+    fn put_in<'t>(&self, text: &'t str) -> Option<Cow<'t, str>> {
+        let lacks = self.defines && self.variables.is_empty() && text.contains("{$");
+        if lacks { None } else { self.variables.put_into(text, self.how.limits.line) }
+    }
+
+    /// A segment, or the playlist of a variant.
+    fn name(&mut self, address: &str) {
+        (self.next, self.named) = (Kind::Segment, self.named + 1);
+        self.keep(address);
+    }
+
+    /// There is none where one should be. Segments are counted, and one that is missed is said to be; of a variant nothing is left.
+    fn miss(&mut self, fault: Fault) {
+        match std::mem::replace(&mut self.next, Kind::Segment) {
+            Kind::Variant => self.out.text.truncate(self.variant),
+            // Nobody fetches anything from there, and nobody is asked for it.
+            _ => self.keep("#EXT-X-GAP\ndata:,"),
+        }
+        self.fault.get_or_insert(fault);
+        self.out.missed.get_or_insert(fault);
+    }
+
+    /// Why nothing can be made of the next segment, whatever its own address.
+    fn lacks(&self) -> Option<Fault> {
+        self.map.or(self.keys.fault.filter(|_| !self.keys.usable))
+    }
+
+    /// A key, or none where none is needed, or what segments begin with; `fault` where it cannot be had.
+    fn needs(&mut self, kind: Kind, fault: Option<Fault>) {
+        match kind {
+            Kind::Key => {
+                if self.keys.used {
+                    self.keys = Keys::default();
+                }
+                self.keys.usable |= fault.is_none();
+                self.keys.fault = self.keys.fault.or(fault);
+            }
+            Kind::Map => self.map = fault,
+            _ => {}
+        }
+    }
+
+    /// The address in a tag leads nowhere.
+    fn drop_tag(&mut self, kind: Kind, fault: Fault) {
+        self.needs(kind, Some(fault));
+        if !kind.is_json() {
+            self.out.missed.get_or_insert(fault);
+        }
+    }
+
+    /// A tag that is too long, or uses what is not defined, passes as it came where there is no address in it.
+    fn odd_tag(&mut self, text: &str, fault: Fault) -> Result<(), Fault> {
+        let name = text.split_once(':').map_or(text, |(name, _)| name);
+        match carriers(name) {
+            [] if name != "#EXT-X-PREFETCH" => return self.tag(text),
+            [(_, kind), ..] => self.drop_tag(*kind, fault),
+            [] => self.drop_tag(Kind::Hint, fault),
         }
         Ok(())
     }
@@ -326,8 +443,12 @@ impl Pass<'_, '_> {
             }
             "#EXT-X-STREAM-INF" => {
                 (self.next, self.out.multivariant) = (Kind::Variant, true);
+                self.variant = self.out.text.len();
             }
-            "#EXT-X-PREFETCH" => return self.prefetch(name, list.trim()),
+            "#EXT-X-PREFETCH" => {
+                self.prefetch(name, list.trim());
+                return Ok(());
+            }
             _ => {}
         }
         let carried = carriers(name);
@@ -336,18 +457,22 @@ impl Pass<'_, '_> {
             return Ok(());
         }
         self.out.multivariant |= matches!(name, "#EXT-X-MEDIA" | "#EXT-X-I-FRAME-STREAM-INF");
-        self.attributes(line, name.len() + 1, carried)
+        self.attributes(line, name.len() + 1, carried);
+        Ok(())
     }
 
     /// Replaces the addresses among the attributes that begin at `from` in the line of a tag.
-    fn attributes(&mut self, line: &str, from: usize, carried: &[(&str, Kind)]) -> Result<(), Fault> {
-        let Some(list) = line.get(from..) else {
-            self.keep(line);
-            return Ok(());
-        };
+    fn attributes(&mut self, line: &str, from: usize, carried: &[(&str, Kind)]) {
+        let list = line.get(from..).unwrap_or_default();
         let (begin, mut done) = (self.out.text.len(), 0);
+        // Keys say by which method; whoever says none at all is taken at that word by players.
+        let (mut leads, mut method) = (false, "NONE");
         for own in attribute::list(list) {
+            if own.is("METHOD") {
+                method = own.value;
+            }
             let Some(&(_, kind)) = carried.iter().find(|(name, _)| own.is(name)) else { continue };
+            leads |= !own.value.is_empty();
             match self.address(kind, own.value) {
                 Address::Kept => {}
                 Address::Replaced(new) => {
@@ -357,27 +482,33 @@ impl Pass<'_, '_> {
                     self.out.text.push('"');
                     done = from + own.end;
                 }
-                Address::Refused if kind.is_essential() => {
-                    return Err(Fault::Refused { line: self.number, kind });
-                }
                 Address::Refused => {
                     self.out.text.truncate(begin);
-                    return Ok(());
+                    return self.drop_tag(kind, Fault::Refused { line: self.number, kind });
                 }
             }
         }
+        if let &[(_, kind), ..] = carried {
+            // RFC 8216 §4.3.2.4, §4.3.2.5
+            let needed = kind == Kind::Map || kind == Kind::Key && !method.eq_ignore_ascii_case("NONE");
+            if needed && !leads {
+                self.out.text.truncate(begin);
+                return self.drop_tag(kind, Fault::Nowhere { line: self.number, kind });
+            }
+            self.needs(kind, None);
+        }
         self.keep(&line[done..]);
-        Ok(())
     }
 
     /// A segment that is not complete yet, as some servers name it: a tag that is all address.
-    fn prefetch(&mut self, name: &str, uri: &str) -> Result<(), Fault> {
+    fn prefetch(&mut self, name: &str, uri: &str) {
         match self.address(Kind::Hint, uri) {
             Address::Kept => self.keep(&format!("{name}:{uri}")),
             Address::Replaced(new) => self.keep(&format!("{name}:{}", attribute::quotable(&new))),
-            Address::Refused => {}
+            Address::Refused => {
+                self.drop_tag(Kind::Hint, Fault::Refused { line: self.number, kind: Kind::Hint });
+            }
         }
-        Ok(())
     }
 
     fn address(&mut self, kind: Kind, text: &str) -> Address {

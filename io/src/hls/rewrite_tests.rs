@@ -197,22 +197,21 @@ fn other_encodings() {
 
 #[test]
 fn only_playlists_are() {
-    for other in ["", "#EXTM3", "#EXTM3U8\n", "<html>", " #EXTM3U\n", "\n#EXTM3U\n", "#EXTINF:1,\na\n"] {
+    for other in ["", "#EXTM3", "#EXTM3U8\n", "<html>", "a\n#EXTM3U\n", "#EXTINF:1,\na\n"] {
         assert_eq!(rewrite(other), Err(Fault::NotAPlaylist), "{other:?}");
     }
     assert!(rewrite("#EXTM3U").is_ok());
+    assert_eq!(rewrite("\r\n \n#EXTM3U\n#EXTINF:1,\na\n").unwrap().0, "#EXTM3U\n#EXTINF:1,\n/hls/1\n");
     assert!(rewrite("#EXTM3U url-tvg=\"\"\r\n").is_ok());
 }
 
 #[test]
-fn what_is_refused_goes_where_it_can_and_takes_all_with_it_where_not() {
+fn what_is_refused_goes_and_takes_all_with_it_where_nothing_is_left() {
     for address in ["http://10.0.0.1/", "file:///etc/passwd", "ftp://a.example/", "http://", "javascript:1", "about:a"]
     {
         for (tag, kind) in [
-            ("#EXT-X-KEY:METHOD=AES-128,URI=\"@\"", Kind::Key),
-            ("#EXT-X-MAP:URI=\"@\"", Kind::Map),
-            ("#EXT-X-MEDIA:URI=\"@\"", Kind::Rendition),
-            ("#EXT-X-PART:URI=\"@\"", Kind::Part),
+            ("#EXT-X-KEY:METHOD=AES-128,URI=\"@\"\na", Kind::Key),
+            ("#EXT-X-MAP:URI=\"@\"\na", Kind::Map),
             ("@", Kind::Segment),
         ] {
             let refused = rewrite(&format!("#EXTM3U\n{}\n", tag.replace('@', address)));
@@ -222,7 +221,20 @@ fn what_is_refused_goes_where_it_can_and_takes_all_with_it_where_not() {
             rewrite(&format!("#EXTM3U\n#EXT-X-STREAM-INF:A=1\n{address}")),
             Err(Fault::Refused { line: 3, kind: Kind::Variant })
         );
+        // One among others is missed, and the others are not.
+        let (text, _) = rewrite(&format!("#EXTM3U\n#EXTINF:1,\na\n#EXTINF:2,\n{address}\n#EXTINF:3,\nb\n")).unwrap();
+        let gap = "#EXTM3U\n#EXTINF:1,\n/hls/1\n#EXTINF:2,\n#EXT-X-GAP\ndata:,\n#EXTINF:3,\n/hls/";
+        assert!(text.starts_with(gap) && text.lines().count() == 8, "{text}");
+        let variants = format!("#EXT-X-STREAM-INF:A=1\n#x\n{address}\n#EXT-X-STREAM-INF:A=2\nb\n");
+        let (text, _) = rewrite(&format!("#EXTM3U\n#EXT-X-A\n{variants}")).unwrap();
+        let other = "#EXTM3U\n#EXT-X-A\n#EXT-X-STREAM-INF:A=2\n/hls/";
+        assert!(text.starts_with(other) && text.lines().count() == 4, "{text}");
         for tag in [
+            "#EXT-X-KEY:METHOD=AES-128,URI=\"@\"",
+            "#EXT-X-MAP:URI=\"@\"",
+            "#EXT-X-PART:URI=\"@\"",
+            "#EXT-X-MEDIA:URI=\"@\"",
+            "#EXT-X-SESSION-KEY:URI=\"@\"",
             "#EXT-X-I-FRAME-STREAM-INF:URI=\"@\"",
             "#EXT-X-SESSION-DATA:URI=\"@\"",
             "#EXT-X-CONTENT-STEERING:SERVER-URI=\"@\"",
@@ -238,6 +250,73 @@ fn what_is_refused_goes_where_it_can_and_takes_all_with_it_where_not() {
 }
 
 #[test]
+fn segments_whose_key_or_map_is_refused_are_gaps_and_the_others_play() {
+    let (bad, gap) = ("http://10.0.0.1/", "#EXT-X-GAP\ndata:,");
+    let key = |uri: &str, more: &str| format!("#EXT-X-KEY:METHOD=AES-128,URI=\"{uri}\"{more}");
+    let cases = [
+        // From there to the next of its kind.
+        vec!["a", "KEY bad", "b!", "c!", "KEY k", "d"],
+        vec!["KEY bad", "a!", "#EXT-X-KEY:METHOD=NONE", "b"],
+        vec!["a", "#EXT-X-MAP:URI=\"http://10.0.0.1/\"", "b!", "c!", "#EXT-X-MAP:URI=\"m\"", "d"],
+        vec!["a", "#EXT-X-MAP:URI=\"http://10.0.0.1/\"", "KEY k", "b!", "c!"],
+        // A player takes whichever of several it can; of them all none is left over for what follows the next.
+        vec!["KEY bad", "KEY k", "a", "KEY bad", "b!", "KEY k", "c"],
+        vec!["KEY k", "KEY bad", "a", "b"],
+        // So it is where there is no address at all.
+        vec!["a", "#EXT-X-KEY:METHOD=AES-128,IV=0x1 bad", "b!", "c!", "#EXT-X-KEY:METHOD=none", "d"],
+        vec!["#EXT-X-KEY:METHOD=SAMPLE-AES,URI=\"\" bad", "a!", "KEY k", "b"],
+        vec!["#EXT-X-KEY:METHOD=AES-128 bad", "KEY k", "a"],
+        vec!["a", "#EXT-X-MAP:BYTERANGE=\"1@0\",bad=1", "b!", "#EXT-X-MAP:URI=\"m\"", "c"],
+        vec!["a", "#EXT-X-MAP:bad", "b!", "#EXT-X-MAP:URI=\"m\"", "c"],
+    ];
+    for lines in cases {
+        let text = |line: &&str| match *line {
+            "KEY bad" => key(bad, ""),
+            "KEY k" => key("k", ",KEYFORMAT=\"x\""),
+            line => line.trim_end_matches('!').to_owned(),
+        };
+        let playlist = format!("#EXTM3U\n{}\n", lines.iter().map(text).collect::<Vec<_>>().join("\n"));
+        let (base, imported) = (Url::parse(BASE).unwrap(), imported());
+        let limits = Limits::default();
+        let rewriter = Rewriter { base: &base, imported: &imported, low_latency: LowLatency::Stripped, limits };
+        let out = rewriter.rewrite(playlist.as_bytes(), &mut |_, url| {
+            (url.host_str() != Some("10.0.0.1")).then(|| url.path().rsplit('/').next().unwrap().to_owned())
+        });
+        let out = out.unwrap();
+        let kept = |line: &&str| match *line {
+            line if line.contains("bad") || line.contains(bad) => None,
+            line if line.ends_with('!') => Some(gap.to_owned()),
+            line => Some(text(&line)),
+        };
+        let expected = lines.iter().filter_map(kept).collect::<Vec<_>>().join("\n");
+        assert_eq!(out.text, format!("#EXTM3U\n{expected}\n"), "{lines:?}");
+        let missed = out.missed.unwrap_or_else(|| panic!("{lines:?}"));
+        assert!(
+            matches!(
+                missed,
+                Fault::Refused { kind: Kind::Key | Kind::Map, .. } | Fault::Nowhere { kind: Kind::Key | Kind::Map, .. }
+            ),
+            "{lines:?}: {missed:?}"
+        );
+    }
+}
+
+#[test]
+fn a_key_without_an_address_that_all_need_is_why_nothing_can_be_played() {
+    let all = |tag: &str| rewrite(&format!("#EXTM3U\n{tag}\n#EXTINF:1,\na\n#EXTINF:1,\nb\n"));
+    for (tag, kind) in [("#EXT-X-KEY:METHOD=AES-128", Kind::Key), ("#EXT-X-MAP:URI=\"\"", Kind::Map)] {
+        let fault = all(tag).unwrap_err();
+        assert_eq!(fault, Fault::Nowhere { line: 2, kind });
+        assert!(fault.to_string().starts_with(&format!("line 2 of the playlist has a {kind:?} without an address")));
+    }
+    for tag in
+        ["#EXT-X-KEY:METHOD=NONE", "#EXT-X-KEY:", "#EXT-X-KEY:IV=0x1", "#EXT-X-KEY:METHOD=AES-128,URI=\"data:,k\""]
+    {
+        assert_eq!(all(tag).unwrap().1.len(), 2, "{tag}");
+    }
+}
+
+#[test]
 fn variables_are_put_in_and_their_definitions_dropped() {
     let (text, found) = rewrite(
         "#EXTM3U\n#EXT-X-DEFINE:NAME=\"path\",VALUE=\"/a/b\"\n#EXT-X-DEFINE:IMPORT=\"host\"\n#EXT-X-DEFINE:QUERYPARAM=\"token\"\n\
@@ -249,8 +328,14 @@ fn variables_are_put_in_and_their_definitions_dropped() {
     assert_eq!(found[1].1, "http://other.example/a/b?t");
     let define = "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"1\"\n";
     assert_eq!(rewrite(&format!("{define}{{$b}}")), Err(Fault::Variable(3)));
-    assert_eq!(rewrite("#EXTM3U\n#EXT-X-DEFINE:IMPORT=\"b\""), Err(Fault::Variable(2)));
-    assert_eq!(rewrite("#EXTM3U\n#EXT-X-DEFINE:QUERYPARAM=\"b\""), Err(Fault::Variable(2)));
+    // Whoever does not use what cannot be had misses nothing, and no more than what uses it is missed.
+    for odd in ["IMPORT=\"b\"", "QUERYPARAM=\"b\"", "", "\u{fffd}"] {
+        let (text, _) = rewrite(&format!("{define}#EXT-X-DEFINE:{odd}\n#EXT-X-A:{{$b}}\n{{$b}}\n{{$a}}\n")).unwrap();
+        assert_eq!(text, "#EXTM3U\n#EXT-X-A:{$b}\n#EXT-X-GAP\ndata:,\n/hls/1\n", "{odd}");
+        let key = format!("{define}#EXT-X-DEFINE:{odd}\n#EXT-X-KEY:METHOD=AES-128,URI=\"{{$b}}\"\na\n");
+        assert_eq!(rewrite(&key), Err(Fault::Variable(4)), "{odd}");
+    }
+    assert_eq!(rewrite("#EXTM3U\n#EXT-X-DEFINE:IMPORT=\"b\"\n{$b}/1.ts"), Err(Fault::Variable(3)));
     // None is defined: it is an address like any.
     assert_eq!(rewrite("#EXTM3U\n{$b}").unwrap().1[0].1, "http://cdn.example/live/u/p/%7B$b%7D");
     let base = Url::parse(BASE).unwrap();
@@ -317,6 +402,20 @@ fn sizes_have_limits() {
     assert_eq!(go(&lines(96), "aaaaaa"), Err(Fault::TooLarge));
     assert_eq!(go(&format!("#EXTM3U\n{}\n", "a".repeat(50)), "a"), Ok(()));
     assert_eq!(go(&format!("#EXTM3U\n\n{}\n", "a".repeat(51)), "a"), Err(Fault::LineTooLong(3)));
+    let long = "x".repeat(60);
+    for (odd, same) in [
+        (format!("#{long}"), true),
+        (format!("#EXT-X-{long}"), true),
+        (format!("#EXTINF:1,{long}"), true),
+        (format!("#EXT-X-SESSION-DATA:A=\"{long}\",URI=\"a\""), false),
+        (format!("#EXT-X-PREFETCH:{long}"), false),
+    ] {
+        let text = format!("#EXTM3U\n{odd}\na\n");
+        let out = rewriter.rewrite(text.as_bytes(), &mut |_, _| Some("a".into())).unwrap();
+        assert_eq!(out.text, if same { text } else { String::from("#EXTM3U\na\n") });
+    }
+    let key = format!("#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"{long}\"\na\n");
+    assert_eq!(go(&key, "a"), Err(Fault::LineTooLong(2)));
     let grown = format!("#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"{}\"\n{}", "b".repeat(10), "{$a}".repeat(6));
     assert_eq!(go(&grown, "a"), Err(Fault::Variable(3)));
 }

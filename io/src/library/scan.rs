@@ -38,6 +38,8 @@ pub struct Scan {
     pub failed: Vec<(usize, String)>,
     /// How many files and directories were left out of a library, by its place, since their names are no text.
     pub unnamed: Vec<(usize, u64)>,
+    /// The same of files with nothing in them: a copy that broke off, or has not begun.
+    pub empty: Vec<(usize, u64)>,
     /// Whether there is more than is taken.
     pub cut_short: bool,
 }
@@ -48,6 +50,7 @@ pub fn scan(libraries: &[Library]) -> Scan {
     let (mut scan, mut names) = (Scan::default(), 0);
     for (library, own) in libraries.iter().enumerate() {
         scan.unnamed.push((library, 0));
+        scan.empty.push((library, 0));
         if let Err(error) = walk(library, &own.path, &mut scan, &mut names) {
             scan.files.retain(|found| found.library != library);
             scan.failed.push((library, error.to_string()));
@@ -91,7 +94,11 @@ fn walk(library: usize, path: &Path, scan: &mut Scan, names: &mut usize) -> io::
                 Ok(kind) if kind.is_dir() => directories.push((path, depth + 1)),
                 Ok(_) if extension(&path).is_some() => {
                     let place = Place { root: root.clone(), path };
-                    scan.files.extend(look(&place).map(|modified| Found { library, place, modified }));
+                    match look(&place) {
+                        Some((0, _)) => scan.empty.last_mut().into_iter().for_each(|(_, count)| *count += 1),
+                        Some((_, modified)) => scan.files.push(Found { library, place, modified }),
+                        None => {}
+                    }
                 }
                 _ => {}
             }
@@ -100,11 +107,11 @@ fn walk(library: usize, path: &Path, scan: &mut Scan, names: &mut usize) -> io::
     Ok(())
 }
 
-/// When a file of a library was modified; `None` if it is none.
-fn look(place: &Place) -> Option<u64> {
+/// How many bytes a file of a library has, and when it was modified; `None` if it is none.
+fn look(place: &Place) -> Option<(u64, u64)> {
     let data = fs::metadata(place.real().ok()?).ok().filter(fs::Metadata::is_file)?;
     let modified = data.modified().ok()?.duration_since(UNIX_EPOCH).unwrap_or_default();
-    Some(modified.as_secs())
+    Some((data.len(), modified.as_secs()))
 }
 
 /// What a film or an episode ends in; `None` for what is neither.

@@ -54,6 +54,17 @@ fn what_has_a_name_that_is_no_text_is_counted() {
 }
 
 #[test]
+fn what_has_nothing_in_it_is_left_out_and_counted() {
+    let inside = Scratch::new("empty");
+    inside.put("a.mp4", "x");
+    for empty in ["b.mp4", "d/c.mkv", ".hidden.mp4", "notes.txt"] {
+        inside.put(empty, "");
+    }
+    let found = scan(&[library(&inside.0, Shelf::Films)]);
+    assert_eq!((paths(&found), &found.empty[..]), (vec!["a.mp4"], &[(0, 2)][..]));
+}
+
+#[test]
 fn what_is_found_are_files_of_the_library_alone() {
     let (inside, outside) = (Scratch::new("inside"), Scratch::new("outside"));
     for path in

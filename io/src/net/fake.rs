@@ -110,6 +110,8 @@ pub(super) struct World {
     pub never: Option<Lie>,
     pub bitten: [u64; LIES],
     pub now: Time,
+    /// The time since 1970, when the wall clock was set last at this time.
+    pub wall: (Duration, Time),
     queue: VecDeque<usize>,
     listening: bool,
     arrived: bool,
@@ -144,6 +146,7 @@ impl Fake {
             never: None,
             bitten: [0; LIES],
             now: Time::from_micros(1),
+            wall: (Duration::ZERO, Time::ZERO),
             queue: VecDeque::new(),
             listening: true,
             arrived: false,
@@ -373,6 +376,10 @@ impl Sys for Fake {
         Ok(Fd(world.conns.len() - 1))
     }
 
+    fn own_address(&self, _: &Fd) -> Option<IpAddr> {
+        None
+    }
+
     fn connected(&mut self, fd: &mut Fd) -> io::Result<SocketAddr> {
         let world = &mut *self.0.borrow_mut();
         if world.lies(Lie::Interrupted) {
@@ -517,5 +524,10 @@ impl Sys for Fake {
 
     fn now(&mut self) -> Time {
         self.0.borrow().now
+    }
+
+    fn wall(&mut self) -> Duration {
+        let world = self.0.borrow();
+        world.wall.0 + world.now.since(world.wall.1)
     }
 }

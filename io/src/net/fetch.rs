@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustls::StreamOwned;
 
@@ -20,6 +20,8 @@ pub enum FetchError {
     Unreachable(io::Error),
     /// The connection broke, or nothing came for too long.
     Broken(io::Error),
+    /// The answer was not at its end by then.
+    Endless(Duration),
     /// What came is no answer.
     Answer(Fault),
     /// TLS cannot be spoken.
@@ -36,6 +38,7 @@ impl fmt::Display for FetchError {
                 write!(f, "no more came of the answer for {PATIENCE:?}")
             }
             FetchError::Broken(error) => write!(f, "the connection broke: {error}"),
+            FetchError::Endless(within) => write!(f, "the answer was not at its end after {within:?}"),
             FetchError::Answer(fault) => write!(f, "{fault}"),
             FetchError::Tls(why) => write!(f, "TLS cannot be spoken: {why}"),
             FetchError::Taken(error) => write!(f, "{error}"),
@@ -54,20 +57,34 @@ pub enum Part<'a> {
     Content(&'a [u8]),
 }
 
-/// Asks and hands each part of the answer to `take`, on this thread. Redirects are not followed.
+/// Asks and hands each part of the answer to `take`, on this thread. Redirects are not followed. Whoever sends on and on is given up
+/// after `within`.
 ///
 /// # Errors
 /// [`FetchError`]
-pub fn fetch(get: &Get, trust: &mut Trust, take: &mut dyn FnMut(Part<'_>) -> io::Result<()>) -> Result<(), FetchError> {
+pub fn fetch(
+    get: &Get,
+    trust: &mut Trust,
+    within: Duration,
+    take: &mut dyn FnMut(Part<'_>) -> io::Result<()>,
+) -> Result<(), FetchError> {
+    let patience = Patience { since: Instant::now(), within };
     let stream = connect(&get.host(), get.port()).map_err(FetchError::Unreachable)?;
     let patient = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
     patient.map_err(FetchError::Broken)?;
     if get.is_encrypted() {
         let tls = trust.client(&get.host()).map_err(FetchError::Tls)?;
-        exchange(get, &mut StreamOwned::new(tls, stream), take)
+        exchange(get, &mut StreamOwned::new(tls, stream), patience, take)
     } else {
-        exchange(get, &mut { stream }, take)
+        exchange(get, &mut { stream }, patience, take)
     }
+}
+
+/// How long all of an answer may take.
+#[derive(Clone, Copy)]
+struct Patience {
+    since: Instant,
+    within: Duration,
 }
 
 fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
@@ -84,6 +101,7 @@ fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
 fn exchange(
     get: &Get,
     stream: &mut (impl Read + Write),
+    patience: Patience,
     take: &mut dyn FnMut(Part<'_>) -> io::Result<()>,
 ) -> Result<(), FetchError> {
     let mut exchange = Exchange::new(get);
@@ -98,6 +116,9 @@ fn exchange(
                 Event::End => return Ok(()),
                 Event::Fault(fault) => return Err(FetchError::Answer(fault)),
             }
+        }
+        if patience.since.elapsed() >= patience.within {
+            return Err(FetchError::Endless(patience.within));
         }
         match stream.read(&mut buffer) {
             Ok(0) => exchange.eof(),

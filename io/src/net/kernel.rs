@@ -1,9 +1,9 @@
 //! The kernel, by mio.
 
 use std::io::{self, IoSlice, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{IpAddr, Shutdown, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use holdfast_core::input::RequestId;
 use holdfast_core::time::Time;
@@ -212,6 +212,10 @@ impl Sys for Kernel {
         }
     }
 
+    fn own_address(&self, stream: &TcpStream) -> Option<IpAddr> {
+        stream.local_addr().ok().map(|own| own.ip())
+    }
+
     fn register(&mut self, stream: &mut TcpStream, id: SocketId) -> io::Result<()> {
         if id.index() >= SPECIAL {
             return Err(io::ErrorKind::OutOfMemory.into());
@@ -275,6 +279,10 @@ impl Sys for Kernel {
 
     fn now(&mut self) -> Time {
         self.clock.now()
+    }
+
+    fn wall(&mut self) -> Duration {
+        SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
     }
 }
 

@@ -1,7 +1,8 @@
 //! What the driver drives: the server, or a script of the tests.
 
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 use holdfast_core::input::{Note, RequestId};
 use holdfast_core::time::Time;
@@ -25,8 +26,8 @@ pub trait Serve {
     fn accepted(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId>;
     /// An edge connected; `None` drops its socket.
     fn accepted_edge(&mut self, now: Time, peer: SocketAddr) -> Option<ConnId>;
-    /// A link is open; its TLS too.
-    fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr);
+    /// A link is open, its TLS too; from this address of this machine.
+    fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr, own: Option<IpAddr>);
     /// A link could not be made.
     fn failed(&mut self, now: Time, link: LinkId, error: ConnectError);
     /// Bytes came in.
@@ -53,6 +54,8 @@ pub trait Serve {
     fn file(&mut self, now: Time, request: RequestId, event: FileEvent);
     /// Libraries were looked through.
     fn scanned(&mut self, now: Time, scan: Scan);
+    /// The wall clock has so much since 1970-01-01T00:00:00Z.
+    fn set_clock(&mut self, _now: Time, _wall: Duration) {}
     /// Deadlines.
     fn tick(&mut self, now: Time);
     /// When [`tick`](Self::tick) must be called next.
@@ -78,8 +81,8 @@ impl Serve for Server {
         self.accepted_edge(now, peer)
     }
 
-    fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr) {
-        self.link_connected(now, link, peer);
+    fn connected(&mut self, now: Time, link: LinkId, peer: SocketAddr, own: Option<IpAddr>) {
+        self.link_connected_from(now, link, peer, own);
     }
 
     fn failed(&mut self, now: Time, link: LinkId, error: ConnectError) {
@@ -136,6 +139,10 @@ impl Serve for Server {
 
     fn scanned(&mut self, now: Time, scan: Scan) {
         self.scanned(now, &scan);
+    }
+
+    fn set_clock(&mut self, now: Time, wall: Duration) {
+        self.set_clock(now, wall);
     }
 
     fn tick(&mut self, now: Time) {

@@ -108,6 +108,9 @@ pub trait Sys {
     /// `WouldBlock` if it has not; what `SO_ERROR` says else.
     fn connected(&mut self, stream: &mut Self::Stream) -> io::Result<SocketAddr>;
 
+    /// Which address of this machine a connection is from, if that can be told.
+    fn own_address(&self, stream: &Self::Stream) -> Option<IpAddr>;
+
     /// From now on events of this socket come, beginning with what it is ready for now.
     ///
     /// # Errors
@@ -149,4 +152,7 @@ pub trait Sys {
 
     /// What time it is.
     fn now(&mut self) -> Time;
+
+    /// The time since 1970-01-01T00:00:00Z, as the wall clock has it; that may be set at any time.
+    fn wall(&mut self) -> Duration;
 }

@@ -28,6 +28,10 @@ pub(crate) struct Programmes {
     all: Vec<Programme>,
     channels: HashMap<Box<str>, Vec<u32>>,
     bytes: u64,
+    /// How many are left out since they could not be read.
+    pub skipped: u64,
+    /// Whether the guide was read to its end.
+    pub whole: bool,
 }
 
 /// Something that is on.
@@ -95,7 +99,8 @@ pub(crate) struct Reader {
     secrets: Secrets,
     read: u64,
     seen: bool,
-    pub skipped: u64,
+    /// Whether its end came.
+    ended: bool,
     pub programmes: Programmes,
 }
 
@@ -111,7 +116,7 @@ impl Reader {
             secrets,
             read: 0,
             seen: false,
-            skipped: 0,
+            ended: false,
             programmes: Programmes::default(),
         }
     }
@@ -127,21 +132,23 @@ impl Reader {
         done
     }
 
-    /// There is no more.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn finish(mut self) -> Result<Programmes, &'static str> {
+    /// There is no more: what is in it, and what is wrong with it, if something is.
+    pub fn finish(mut self) -> (Programmes, Result<(), &'static str>) {
         let unpacking = std::mem::take(&mut self.unpacking);
-        unpacking.finish(|plain| self.plain(plain))?;
-        if !self.seen {
-            return Err("it is no XMLTV");
-        }
+        let fault = match unpacking.finish(|plain| self.plain(plain)) {
+            Ok(()) if !self.seen => Err("it is no XMLTV"),
+            Ok(()) if !self.ended => Err("it breaks off before its end (</tv>)"),
+            Ok(()) if self.programmes.skipped > 0 && self.programmes.all.is_empty() => {
+                Err("none of the programmes in it can be read")
+            }
+            done => done,
+        };
         for places in self.programmes.channels.values_mut() {
             let all = &self.programmes.all;
             places.sort_by_key(|place| all[*place as usize].start);
         }
-        Ok(self.programmes)
+        self.programmes.whole = fault.is_ok();
+        (self.programmes, fault)
     }
 
     fn plain(&mut self, data: &[u8]) -> Result<(), &'static str> {
@@ -173,8 +180,12 @@ impl Reader {
             }
             if !left.starts_with(BEGIN) {
                 self.seen |= left.starts_with(b"<tv") || left.starts_with(b"<channel");
-                // `<tv` may have come in part.
-                if left.len() < b"<channel".len() && (b"<tv".starts_with(left) || b"<channel".starts_with(left)) {
+                self.ended |= left.starts_with(b"</tv>");
+                // It may have come in part.
+                if [&b"<tv"[..], b"<channel", b"</tv>"]
+                    .iter()
+                    .any(|tag| left.len() < tag.len() && tag.starts_with(left))
+                {
                     break;
                 }
                 left = &left[1..];
@@ -183,7 +194,7 @@ impl Reader {
             self.seen = true;
             let Some(end) = memmem::find(left, b"</programme>").map(|at| at + b"</programme>".len()) else {
                 if left.len() > ELEMENT {
-                    self.skipped += 1;
+                    self.programmes.skipped += 1;
                     self.passing = true;
                     continue;
                 }
@@ -210,14 +221,14 @@ impl Reader {
         let Some(((channel, start), stop)) =
             channel.zip(value("start").and_then(time)).zip(value("stop").and_then(time))
         else {
-            self.skipped += 1;
+            self.programmes.skipped += 1;
             return;
         };
         if !self.wanted.contains(&channel) || stop + PAST < self.now || start > self.now + TO_COME {
             return;
         }
         if text.len() > ELEMENT || !is_whole(&text) {
-            self.skipped += 1;
+            self.programmes.skipped += 1;
             return;
         }
         self.programmes.add(&channel, start, stop, &self.without_secrets(&text));

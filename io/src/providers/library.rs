@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use holdfast_core::input::TitleId;
 
+use super::form::Forms;
 use super::guide::{Programme, Programmes};
 use super::store::{Catalogue, Entry, id_of};
-use super::{Kind, Live, Provider, Providers, Secrets};
+use super::{Kind, Provider, Providers, Secrets};
 
 /// How many entries are looked at before others are served, whatever becomes of those that are found.
 const LOOKED_AT: u32 = 10_000;
@@ -26,7 +27,7 @@ struct Shelf {
     /// Which of its groups may be seen.
     permitted: Vec<bool>,
     /// How live streams of a panel's come.
-    live: Option<Live>,
+    live: Option<Forms>,
 }
 
 /// Where one stands in a library.
@@ -137,8 +138,8 @@ impl Library {
     fn get(&self, shelf: usize, place: u32, key: u64) -> Item<'_> {
         let own = &self.shelves[shelf];
         let (kind, entry) = (own.catalogue.kind(place), own.catalogue.get(place));
-        let extension = match own.live {
-            Some(live) if kind == Kind::Live => live.extension(TitleId(key)),
+        let extension = match &own.live {
+            Some(live) if kind == Kind::Live => live.of(TitleId(key)).extension(),
             _ if matches!(kind, Kind::Film | Kind::Episode) && entry.extension.is_empty() => "mp4",
             _ => entry.extension,
         };

@@ -106,6 +106,12 @@ impl Reader {
     fn push_lines(&mut self, mut data: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
         // Some lists end their lines with CR alone; of CRLF an empty line is left, which says nothing.
         while let Some(end) = memchr2(b'\n', b'\r', data) {
+            if end == 0 && self.begun.is_empty() && !self.passing {
+                // As many as there are at once: of a list of nothing else very many fit into a few bytes.
+                let more = data.iter().position(|byte| !matches!(byte, b'\n' | b'\r'));
+                data = &data[more.unwrap_or(data.len())..];
+                continue;
+            }
             let (line, rest) = (&data[..end], &data[end + 1..]);
             data = rest;
             if std::mem::take(&mut self.passing) {
@@ -246,8 +252,7 @@ impl Reader {
             address: url,
             extension,
             number: own.number,
-            // Who says that there is an archive and not how long it is means some days.
-            days: if has_archive { days.clamp(1, 365) } else { 0 },
+            days: if has_archive { days.min(365) } else { 0 },
             catchup: if has_archive { catchup } else { "" },
             catchup_source: if has_archive { source } else { "" },
             fields: &own.fields,

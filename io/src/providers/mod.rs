@@ -9,17 +9,23 @@
 //! | `guide` | what is on when (XMLTV)? |
 //! | `unpacking` | what is in what is gzipped? |
 //! | `address` | where, and how, is something fetched with an account? |
+//! | `form` | does a live stream of a panel come as MPEG-TS or as HLS? |
+//! | `forbidden` | from where is nothing fetched? |
 //! | `episode` | which episode of which panel is meant, and of which series is it? |
 //! | `secrets` | does an address tell with what its provider is asked? |
+//! | `nearby` | what in a list would be refused? |
 //! | `library` | what may a user see of all of them? |
 
 mod address;
 pub(crate) use address::panel as panel_base;
 mod episode;
+mod forbidden;
+mod form;
 pub(crate) mod guide;
 mod index;
 pub(crate) mod library;
 pub(crate) mod m3u;
+mod nearby;
 mod secrets;
 mod settings;
 pub(crate) mod store;
@@ -36,10 +42,14 @@ use crate::http::field::FieldName;
 pub use episode::Belonging;
 pub(crate) use episode::Episode;
 use episode::OfSeries;
+pub(crate) use forbidden::{Ends, Forbidden, Listeners};
+pub(crate) use form::Form;
+use form::Forms;
 use guide::Programmes;
+pub use nearby::near_entries;
 pub(crate) use secrets::Secrets;
-pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
-pub(crate) use settings::{is_private, names_private};
+pub use settings::{Credentials, Dialect, Guide, Location, Output, ProviderSettings, Reach, account_name};
+
 use store::Catalogue;
 
 /// What a title is.
@@ -102,6 +112,8 @@ pub(crate) struct Source {
     extension: String,
     /// In which way what it was can be had, and the template of that.
     catchup: [String; 2],
+    /// For how many days; 0 = not said.
+    days: u32,
     /// Fields of requests for it, a line each.
     fields: String,
 }
@@ -121,6 +133,8 @@ pub(crate) struct Providers {
     of_series: OfSeries,
     /// Seconds since 1970: some addresses bear the time.
     pub clock: u64,
+    /// Where this server itself listens.
+    pub listeners: Listeners,
 }
 
 /// One provider with what it has at present.
@@ -128,42 +142,12 @@ pub(crate) struct Provider {
     pub settings: ProviderSettings,
     pub catalogue: Arc<Catalogue>,
     pub programmes: Arc<Programmes>,
-    /// How its live streams come.
-    form: Form,
+    /// How its live streams come, as far as that showed.
+    forms: Forms,
     /// The first of its accounts.
     first: u32,
     /// Which of the panels it is; a list is none.
     panel: Option<u32>,
-}
-
-/// How the live streams of a panel come, as far as that showed. What one of them is says little of the others, which may not be
-/// there; so that one is asked for in the other form too before all are.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Form {
-    #[default]
-    Unknown,
-    /// One came as MPEG-TS, or neither as that nor as HLS.
-    Ts,
-    /// This one did not come as MPEG-TS, and is asked for as HLS.
-    Trying(TitleId),
-    /// That came.
-    Hls,
-}
-
-/// How the live streams of a panel are asked for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Live {
-    Ts,
-    Hls,
-    /// This one as HLS, the others as MPEG-TS.
-    HlsOf(TitleId),
-}
-
-impl Live {
-    /// What the address of one ends in.
-    fn extension(self, title: TitleId) -> &'static str {
-        if self == Live::Hls || self == Live::HlsOf(title) { "m3u8" } else { "ts" }
-    }
 }
 
 /// Where a title is.
@@ -188,7 +172,7 @@ impl Providers {
                     settings: own.clone(),
                     catalogue: Arc::default(),
                     programmes: Arc::default(),
-                    form: Form::default(),
+                    forms: Forms::default(),
                     first,
                     panel,
                 };
@@ -196,7 +180,7 @@ impl Providers {
                 provider
             })
             .collect();
-        Providers { all, of_series: OfSeries::default(), clock: 0 }
+        Providers { all, of_series: OfSeries::default(), clock: 0, listeners: Listeners::default() }
     }
 
     pub fn get(&self, provider: ProviderId) -> Option<&Provider> {
@@ -246,6 +230,12 @@ impl Providers {
         self.places(title).map(|place| self.source(title, place)).collect()
     }
 
+    /// For how many days what a live stream was can be had, wherever that is longest; `None` where it is not said of each place.
+    pub fn archived_days(&self, title: TitleId) -> Option<u32> {
+        let days = self.sources(title).into_iter().map(|source| Some(source.days).filter(|days| *days > 0));
+        days.collect::<Option<Vec<u32>>>()?.into_iter().max()
+    }
+
     fn source(&self, title: TitleId, place: Place) -> Source {
         match place {
             Place::Entry(provider, place) => {
@@ -258,6 +248,7 @@ impl Providers {
                     url,
                     extension: own.extension(kind, title, entry.extension).to_owned(),
                     catchup: [entry.catchup, entry.catchup_source].map(str::to_owned),
+                    days: entry.days,
                     fields: entry.fields.to_owned(),
                 }
             }
@@ -267,6 +258,7 @@ impl Providers {
                 url: episode.id.to_string(),
                 extension: episode.extension().to_owned(),
                 catchup: Default::default(),
+                days: 0,
                 fields: String::new(),
             },
         }
@@ -307,27 +299,44 @@ impl Providers {
             })
     }
 
-    /// Where a part of it is fetched from a source with an account of that provider's; `None` if it has no such account, or that
-    /// leads where the provider may not lead.
+    /// Where a part of it is fetched from a source with an account of that provider's; `None` if it has no such account, or
+    /// no such part. Whether that is gone to is asked [for itself](Providers::may_be).
     pub fn address(&self, source: &Source, account: AccountId, part: Part) -> Option<Address> {
         let provider = self.get(source.provider)?;
         let account = account.0.checked_sub(provider.first)? as usize;
         let credentials = provider.settings.accounts.get(account)?.as_ref();
         let url = address::url(provider, source, credentials, part, self.clock)?;
-        if !provider.settings.allow_private && names_private(&url) {
-            return None;
-        }
         Some(Address { url, fields: address::fields(&provider.settings, &source.fields) })
     }
 
-    /// Whether whatever is fetched for a provider may come from there.
-    pub fn may_lead_to(&self, provider: ProviderId, address: std::net::IpAddr) -> bool {
-        self.get(provider).is_some_and(|own| own.settings.allow_private) || !is_private(address)
+    /// Whether whatever is fetched for a provider may come from this host, which led there.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_lead_to(&self, provider: ProviderId, host: &str, ends: Ends) -> Result<(), Forbidden> {
+        let address = ends.peer.ip().to_canonical();
+        let is_said = host.parse::<std::net::IpAddr>().is_ok_and(|said| said.to_canonical() == address);
+        let shown = || if is_said { host.to_owned() } else { format!("{host} ({address})") };
+        if Reach::to(address) > self.reach(provider) {
+            return Err(Forbidden::Near(shown()));
+        }
+        if self.listeners.are_at(ends) { Err(Forbidden::Own(shown(), ends.peer.port())) } else { Ok(()) }
     }
 
     /// Whether whatever is fetched for a provider may be at this address, as far as that shows in its words.
-    pub fn may_be(&self, provider: ProviderId, url: &Url) -> bool {
-        self.get(provider).is_some_and(|own| own.settings.allow_private) || !names_private(url)
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn may_be(&self, provider: ProviderId, url: &Url) -> Result<(), Forbidden> {
+        let host = || url.host_str().unwrap_or_default().to_owned();
+        if Reach::to_url(url) > self.reach(provider) {
+            return Err(Forbidden::Near(host()));
+        }
+        self.listeners.port_in(url).map_or(Ok(()), |port| Err(Forbidden::Own(host(), port)))
+    }
+
+    fn reach(&self, provider: ProviderId) -> Reach {
+        self.get(provider).map_or(Reach::Public, |own| own.settings.reach)
     }
 
     fn of_panel(&self, panel: u32) -> Option<usize> {
@@ -363,43 +372,43 @@ impl Provider {
     /// What addresses of an entry end in.
     fn extension<'e>(&self, kind: Kind, title: TitleId, own: &'e str) -> &'e str {
         match self.live() {
-            Some(live) if kind == Kind::Live => live.extension(title),
+            Some(live) if kind == Kind::Live => live.of(title).extension(),
             _ => own,
         }
     }
 
     /// How its live streams are asked for; `None` where its list says that of each.
-    fn live(&self) -> Option<Live> {
+    fn live(&self) -> Option<Forms> {
         self.panel?;
-        Some(match (self.settings.output, self.form) {
-            (Output::Ts, _) => Live::Ts,
-            (Output::M3u8, _) | (Output::Auto, Form::Hls) => Live::Hls,
-            (Output::Auto, _) if self.catalogue.formats == [false, true] => Live::Hls,
-            (Output::Auto, Form::Trying(title)) => Live::HlsOf(title),
-            (Output::Auto, Form::Unknown | Form::Ts) => Live::Ts,
+        Some(match self.settings.output {
+            Output::Ts => Forms::all(Form::Ts),
+            Output::M3u8 => Forms::all(Form::Hls),
+            Output::Auto => self.forms.beginning(self.first_form()),
         })
     }
 
-    /// A live stream came as MPEG-TS.
-    pub fn came_as_ts(&mut self) {
-        self.form = Form::Ts;
+    fn first_form(&self) -> Form {
+        if self.catalogue.formats == [false, true] { Form::Hls } else { Form::Ts }
     }
 
-    /// A live stream does not come as MPEG-TS. Whether it is asked for as HLS from here on.
-    pub fn is_no_ts(&mut self, title: TitleId) -> bool {
-        let [_, hls] = self.catalogue.formats;
-        let tries = self.is_panel() && self.settings.output == Output::Auto && hls && self.form == Form::Unknown;
-        if tries {
-            self.form = Form::Trying(title);
+    /// A live stream came so.
+    pub fn came(&mut self, title: TitleId, form: Form) {
+        if self.is_panel() {
+            self.forms.came(title, form);
         }
-        tries
     }
 
-    /// A live stream came as HLS, or did not come so either.
-    pub fn tried_hls(&mut self, title: TitleId, came: bool) {
-        if self.form == Form::Trying(title) {
-            self.form = if came { Form::Hls } else { Form::Ts };
-        }
+    /// A live stream did not come so. Whether it is asked for in the other form from here on.
+    pub fn failed(&mut self, title: TitleId, form: Form) -> bool {
+        let [ts, hls] = self.catalogue.formats;
+        let open = self.is_panel() && self.settings.output == Output::Auto && ts && hls;
+        open && self.forms.failed(title, form)
+    }
+
+    /// Its catalogue was read anew.
+    pub fn read_anew(&mut self, catalogue: Arc<Catalogue>) {
+        self.catalogue = catalogue;
+        self.forms.look_again();
     }
 
     /// An episode of its panel's, as clients know it.

@@ -31,8 +31,8 @@ pub struct ProviderSettings {
     pub via: bool,
     /// Which of its groups are taken; empty = all.
     pub groups: Vec<String>,
-    /// Whether addresses in its catalogue may lead into private networks and to this machine.
-    pub allow_private: bool,
+    /// How near addresses in its catalogue may lead.
+    pub reach: Reach,
     /// How many entries are taken of its catalogue.
     pub entries: usize,
     /// How many bytes of its list, of each answer of its panel and of its guide are read.
@@ -57,6 +57,20 @@ pub struct Credentials {
     pub username: String,
     /// The same.
     pub password: String,
+}
+
+/// What people call an account of a provider: which of them it is, counted from 1, and what it logs in with.
+pub fn account_name(number: usize, username: &str) -> String {
+    if username.is_empty() { number.to_string() } else { format!("{number} ({username})") }
+}
+
+impl ProviderSettings {
+    /// What the account at this place, counted from 0, logs in with, if the configuration says so; empty if not. What stands in an
+    /// address is not shown, as nothing of addresses is that may be a key.
+    pub fn username(&self, place: usize) -> &str {
+        let own = self.accounts.get(place).and_then(Option::as_ref);
+        own.filter(|own| self.location.credentials().as_ref() != Some(*own)).map_or("", |own| &own.username)
+    }
 }
 
 /// How a provider tells what it has.
@@ -121,10 +135,12 @@ impl Location {
         }
     }
 
-    /// Whether it is in a private network, or on this machine, as far as that shows in its words. A file is not: whoever wrote it
-    /// need not be who operates this server.
-    pub fn is_private(&self) -> bool {
-        matches!(self, Location::Http(url) if names_private(url))
+    /// How near it is, as far as that shows in its words. A file is not near: whoever wrote it need not be who operates this server.
+    pub fn reach(&self) -> Reach {
+        match self {
+            Location::Http(url) => Reach::to_url(url),
+            Location::File(_) => Reach::Public,
+        }
     }
 
     /// As it is shown: without what may be a secret.
@@ -150,45 +166,60 @@ impl Location {
     }
 }
 
-/// Whether an address leads nowhere outside: to this machine, into private networks, or to all of them at once.
-pub(crate) fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => {
-            let [a, b, ..] = v4.octets();
-            v4.is_loopback()
-                || v4.is_private()
-                || v4.is_link_local()
-                || v4.is_broadcast()
-                || v4.is_multicast()
-                || a == 0
-                // Shared address space of carriers (RFC 6598), benchmarks (RFC 2544), reserved (RFC 1112).
-                || a == 100 && b & 0xc0 == 64
-                || a == 198 && b & 0xfe == 18
-                || a >= 240
-        }
-        IpAddr::V6(v6) => {
-            v6.is_loopback()
-                || v6.is_unspecified()
-                || v6.is_multicast()
-                || v6.is_unique_local()
-                || v6.is_unicast_link_local()
-                // NAT64 (RFC 6052) leads to IPv4 addresses.
-                || v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0]
-                    && is_private(std::net::Ipv4Addr::from_bits(v6.to_bits() as u32).into())
-        }
-    }
+/// How near something is, or may be. Whatever is near may be reached from here though its provider cannot reach it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reach {
+    /// Outside, where everybody may go.
+    Public,
+    /// In a private network, or in many at once.
+    Network,
+    /// This machine, whose services trust whoever is on it.
+    Machine,
 }
 
-/// Whether the host of a URL is one that [`is_private`], or names this machine.
-pub(crate) fn names_private(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(v4)) => is_private(v4.into()),
-        Some(Host::Ipv6(v6)) => is_private(v6.into()),
-        Some(Host::Domain(name)) => {
-            let name = name.trim_end_matches('.');
-            name == "localhost" || name.ends_with(".localhost")
+impl Reach {
+    /// How near an address is.
+    pub(crate) fn to(address: IpAddr) -> Reach {
+        match address.to_canonical() {
+            IpAddr::V4(v4) => {
+                let [a, b, ..] = v4.octets();
+                let network = v4.is_private()
+                    || v4.is_link_local()
+                    || v4.is_multicast()
+                    // Shared address space of carriers (RFC 6598), benchmarks (RFC 2544), reserved (RFC 1112).
+                    || a == 100 && b & 0xc0 == 64
+                    || a == 198 && b & 0xfe == 18
+                    || a >= 240;
+                // Linux takes 0.0.0.0 for itself.
+                if v4.is_loopback() || a == 0 { Reach::Machine } else { Reach::in_network(network) }
+            }
+            IpAddr::V6(v6) if v6.is_loopback() || v6.is_unspecified() => Reach::Machine,
+            // NAT64 (RFC 6052) leads to IPv4 addresses.
+            IpAddr::V6(v6) if v6.segments()[..6] == [0x64, 0xff9b, 0, 0, 0, 0] => {
+                Reach::to(std::net::Ipv4Addr::from_bits(v6.to_bits() as u32).into())
+            }
+            IpAddr::V6(v6) => {
+                Reach::in_network(v6.is_multicast() || v6.is_unique_local() || v6.is_unicast_link_local())
+            }
         }
-        None => true,
+    }
+
+    /// How near the host of a URL is, as far as that shows in its words.
+    pub(crate) fn to_url(url: &Url) -> Reach {
+        match url.host() {
+            Some(Host::Ipv4(v4)) => Reach::to(v4.into()),
+            Some(Host::Ipv6(v6)) => Reach::to(v6.into()),
+            Some(Host::Domain(name)) => {
+                let name = name.trim_end_matches('.');
+                let own = name == "localhost" || name.ends_with(".localhost");
+                if own { Reach::Machine } else { Reach::Public }
+            }
+            None => Reach::Machine,
+        }
+    }
+
+    fn in_network(network: bool) -> Reach {
+        if network { Reach::Network } else { Reach::Public }
     }
 }
 
@@ -253,33 +284,62 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_known_in_every_disguise() {
+    fn an_account_is_called_by_what_it_logs_in_with_where_no_address_says_that() {
+        let own = |username: &str| Some(Credentials { username: username.into(), password: "hunter2".into() });
+        let settings = ProviderSettings {
+            name: "tv".into(),
+            location: at("http://p.example/get.php?username=key&password=hunter2"),
+            dialect: Dialect::Auto,
+            guide: Guide::None,
+            refresh: Duration::ZERO,
+            user_agent: String::new(),
+            output: Output::Auto,
+            via: false,
+            groups: Vec::new(),
+            reach: Reach::Public,
+            entries: 0,
+            bytes: 0,
+            accounts: vec![own("box-1"), own("key"), None],
+        };
+        let names = [0, 1, 2].map(|place| account_name(place + 1, settings.username(place)));
+        assert_eq!(names, ["1 (box-1)", "2", "3"]);
+    }
+
+    #[test]
+    fn what_is_near_is_known_in_every_disguise() {
+        let reach = |text: &str| Reach::to_url(&text.parse().unwrap());
         for text in [
             "http://127.0.0.1/",
             "http://127.1/",
             "http://2130706433/",
             "http://0x7f.1/",
             "http://0/",
+            "http://[::1]/",
+            "http://[::]/",
+            "http://[::ffff:127.0.0.1]/",
+            "http://localhost/",
+            "http://x.localhost./",
+            "http://[64:ff9b::7f00:1]/",
+        ] {
+            assert_eq!(reach(text), Reach::Machine, "{text}");
+        }
+        for text in [
             "http://10.1.2.3/",
             "http://192.168.0.1/",
             "http://172.31.0.1/",
             "http://169.254.169.254/",
             "http://100.64.0.1/",
-            "http://[::1]/",
-            "http://[::]/",
             "http://[::ffff:10.0.0.1]/",
             "http://[fd00::1]/",
             "http://[fe80::1]/",
-            "http://localhost/",
-            "http://x.localhost./",
             "http://255.255.255.255/",
-            "http://[64:ff9b::7f00:1]/",
+            "http://[64:ff9b::a00:1]/",
             "http://224.0.0.1/",
         ] {
-            assert!(names_private(&text.parse().unwrap()), "{text}");
+            assert_eq!(reach(text), Reach::Network, "{text}");
         }
         for text in ["http://192.0.2.1/", "http://172.32.0.1/", "http://[2001:db8::1]/", "http://localhost.example/"] {
-            assert!(!names_private(&text.parse().unwrap()), "{text}");
+            assert_eq!(reach(text), Reach::Public, "{text}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Entry<'a> {
     pub number: u32,
     /// When it was added, in seconds since 1970; 0 = not said.
     pub added: u64,
-    /// For how many days what it was can be had.
+    /// For how many days what it was can be had; 0 = not said, or it cannot.
     pub days: u32,
     /// In which way: `append`, `shift`, `fs`, …
     pub catchup: &'a str,
@@ -43,6 +43,13 @@ pub(crate) struct Entry<'a> {
     pub more: &'a str,
     /// Of an episode: its series, season and number.
     pub episode: Option<(&'a str, u32, u32)>,
+}
+
+impl Entry<'_> {
+    /// For how many days clients are told that what it was can be had: who says that it can and not for how long means some days.
+    pub fn told_days(&self) -> u32 {
+        if self.catchup.is_empty() { 0 } else { self.days.max(1) }
+    }
 }
 
 /// The catalogue of one provider.

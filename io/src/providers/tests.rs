@@ -20,7 +20,7 @@ pub(crate) fn settings(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings
         output: Output::Auto,
         via: false,
         groups: Vec::new(),
-        allow_private: false,
+        reach: Reach::Public,
         entries: 1000,
         bytes: 1 << 20,
         accounts,
@@ -149,17 +149,20 @@ fn a_catalogue_leads_to_no_private_address_unless_that_is_allowed() {
         live("D", "", "http://l.example/x", ""),
     ];
     let list = || settings("http://l.example/x.m3u", &[]);
-    let allowed = ProviderSettings { allow_private: true, ..list() };
+    let allowed = ProviderSettings { reach: Reach::Machine, ..list() };
     let own = providers(&[(list(), &entries)]);
     let other = providers(&[(allowed, &entries)]);
     for (name, may) in [("A", false), ("B", false), ("C", false), ("D", true)] {
         let title = TitleId(key_of(Kind::Live, name));
-        assert_eq!(url(&own, title, 0, 0, Part::Whole).is_some(), may, "{name}");
-        assert!(url(&other, title, 0, 0, Part::Whole).is_some());
+        let url = url(&own, title, 0, 0, Part::Whole).unwrap().parse().unwrap();
+        assert_eq!(own.may_be(ProviderId(0), &url).is_ok(), may, "{name}");
+        assert!(other.may_be(ProviderId(0), &url).is_ok());
     }
-    let inside = "10.0.0.1".parse().unwrap();
-    assert!(!own.may_lead_to(ProviderId(0), inside) && other.may_lead_to(ProviderId(0), inside));
-    assert!(own.may_lead_to(ProviderId(0), "192.0.2.1".parse().unwrap()));
+    let to = |address: &str| Ends { peer: address.parse().unwrap(), own: None };
+    let inside = |of: &Providers, host: &str| of.may_lead_to(ProviderId(0), host, to("10.0.0.1:80"));
+    assert_eq!(inside(&own, "nas.example"), Err(Forbidden::Near("nas.example (10.0.0.1)".into())));
+    assert_eq!((inside(&own, "10.0.0.1"), inside(&other, "x")), (Err(Forbidden::Near("10.0.0.1".into())), Ok(())));
+    assert!(own.may_lead_to(ProviderId(0), "x", to("192.0.2.1:80")).is_ok());
 }
 
 #[test]

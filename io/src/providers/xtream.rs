@@ -330,7 +330,7 @@ fn add(
         extension: if fits && kind == Kind::Film { &extension } else { "" },
         number: u32::try_from(own.num.number()).unwrap_or_default(),
         added: own.added.number().max(own.last_modified.number()),
-        days: if archive { (own.tv_archive_duration.number() as u32).clamp(1, 365) } else { 0 },
+        days: if archive { own.tv_archive_duration.number().min(365) as u32 } else { 0 },
         catchup: if archive { "xc" } else { "" },
         more: if more.len() <= 4 << 10 { &more } else { "" },
         ..Entry::default()
@@ -419,23 +419,18 @@ pub(crate) fn series(answer: &[u8]) -> Option<(serde_json::Value, Vec<Told>)> {
         _ => String::new(),
     };
     let number = |value: Option<&Value>| Text(text(value)).number();
-    // Either `{"1": [{…}], "2": [{…}]}` or `[[{…}], [{…}]]`, or all in one list.
-    let seasons: Vec<&Value> = match answer.get("episodes") {
-        Some(Value::Object(seasons)) => seasons.values().collect(),
-        Some(Value::Array(seasons)) => seasons.iter().collect(),
-        _ => Vec::new(),
-    };
-    let flat = seasons.into_iter().flat_map(|season| match season {
-        Value::Array(episodes) => episodes.iter().collect::<Vec<_>>(),
-        other => vec![other],
-    });
-    let told = flat.filter_map(|episode| {
-        let episode = episode.as_object()?;
+    let told = episodes(answer.get("episodes")).into_iter().filter_map(|Listed { season, guess, place, episode }| {
         let info = episode.get("info").and_then(Value::as_object);
+        let inner = |name| info.and_then(|info| info.get(name));
+        // What is not there, or is 0 for want of something better, may be said elsewhere; season 0 is that of specials.
+        let first = |said: [Option<&Value>; 2]| said.into_iter().map(number).find(|number| *number > 0);
+        let said = ["season", "season_number"].iter().any(|name| !text(episode.get(*name)).is_empty());
+        let own = first([episode.get("season"), episode.get("season_number")]);
+        let own = own.or_else(|| first([inner("season"), inner("season_number")]));
         Some(Told {
             id: Some(number(episode.get("id"))).filter(|id| *id > 0)?,
-            season: number(episode.get("season")),
-            number: number(episode.get("episode_num")),
+            season: own.or(season).unwrap_or(if said { 0 } else { guess }),
+            number: first([episode.get("episode_num"), inner("episode_num")]).unwrap_or(place),
             title: text(episode.get("title")),
             extension: text(episode.get("container_extension")),
             added: text(episode.get("added")),
@@ -444,6 +439,58 @@ pub(crate) fn series(answer: &[u8]) -> Option<(serde_json::Value, Vec<Told>)> {
     });
     let told = told.take(10_000).collect();
     Some((answer.get("info").filter(|info| info.is_object()).cloned().unwrap_or_default(), told))
+}
+
+/// An episode as it stands in a panel's list.
+struct Listed<'a> {
+    /// The season under which it stands, where it stands under one.
+    season: Option<u64>,
+    /// Which season it is of where nothing says so.
+    guess: u64,
+    /// Its place there, from 1.
+    place: u64,
+    episode: &'a serde_json::Map<String, serde_json::Value>,
+}
+
+/// Episodes by season, `{"1": [{…}], "2": [{…}]}`, in the order of these; or what PHP makes of such lists: `[[{…}], [{…}]]` where
+/// nobody said the seasons, `{"1": {"3": {…}}}` where places were left out; or all in one list.
+fn episodes(listed: Option<&serde_json::Value>) -> Vec<Listed<'_>> {
+    use serde_json::Value;
+    let mut seasons: Vec<(Option<u64>, u64, &Value)> = match listed {
+        // "1", or "Season 1".
+        Some(Value::Object(seasons)) => {
+            let digits =
+                |name: &str| name.trim_start_matches(|own: char| !own.is_ascii_digit()).trim_end().parse().ok();
+            seasons.iter().map(|(name, season)| (digits(name), 1, season)).collect()
+        }
+        Some(Value::Array(seasons)) => (1..)
+            .zip(seasons)
+            .map(|(place, season)| (None, if is_episode(season) { 1 } else { place }, season))
+            .collect(),
+        _ => Vec::new(),
+    };
+    seasons.sort_by_key(|(season, ..)| *season);
+    let mut all = Vec::new();
+    for (season, guess, own) in seasons {
+        let within: Vec<&Value> = match own {
+            // All in one list: what it stands under is its place in that.
+            own if is_episode(own) => {
+                let place = all.len() as u64 + 1;
+                all.extend(own.as_object().map(|episode| Listed { season: None, guess, place, episode }));
+                continue;
+            }
+            Value::Array(episodes) => episodes.iter().collect(),
+            Value::Object(episodes) => episodes.values().collect(),
+            _ => continue,
+        };
+        let listed = (1..).zip(within).filter_map(|(place, episode)| Some((place, episode.as_object()?)));
+        all.extend(listed.map(|(place, episode)| Listed { season, guess, place, episode }));
+    }
+    all
+}
+
+fn is_episode(value: &serde_json::Value) -> bool {
+    value.get("id").is_some_and(|id| id.is_string() || id.is_number())
 }
 
 #[cfg(test)]

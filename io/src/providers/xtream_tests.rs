@@ -118,6 +118,21 @@ fn a_series_has_its_episodes_in_whatever_shape() {
         assert_eq!((told[0].id, told[0].season, told[0].number, told[0].extension.as_str()), (101, 2, 1, "mkv"));
         assert_eq!(told[0].info["plot"], "p");
     }
+    // What an episode does not say of itself, that under which it stands says.
+    for (shape, expected) in [
+        (r#"{"2":[{"id":1},{"id":2,"season":0}],"10":[{"id":3,"season":"3"}]}"#, [(1, 2, 1), (2, 2, 2), (3, 3, 1)]),
+        (
+            r#"{"Season 2":{"0":{"id":1},"4":{"id":2,"episode_num":"5"}},"3":[{"id":3}]}"#,
+            [(1, 2, 1), (2, 2, 5), (3, 3, 1)],
+        ),
+        (r#"[[{"id":1,"season":0}],[{"id":2},{"id":3}]]"#, [(1, 0, 1), (2, 2, 1), (3, 2, 2)]),
+        (r#"[{"id":1},{"id":2,"info":{"season":4}},{"id":3,"season":0}]"#, [(1, 1, 1), (2, 4, 2), (3, 0, 3)]),
+        (r#"{"0":[{"id":1}],"1":[{"id":2},{"id":3}]}"#, [(1, 0, 1), (2, 1, 1), (3, 1, 2)]),
+    ] {
+        let (_, told) = series(format!(r#"{{"episodes":{shape}}}"#).as_bytes()).unwrap();
+        let told: Vec<_> = told.iter().map(|own| (own.id, own.season, own.number)).collect();
+        assert_eq!(told, expected, "{shape}");
+    }
     for odd in ["[]", "null", "x", "7", "{}", r#"{"user_info":{"auth":0}}"#] {
         assert!(series(odd.as_bytes()).is_none(), "{odd}");
     }

@@ -78,20 +78,27 @@ impl<'s> Shelves<'s> {
         groups
     }
 
-    /// Films, or series, as the Xtream API lists them.
-    pub fn listing(&self, kind: Kind, category: Option<u32>) -> Vec<Value> {
+    /// Films, or series, as the Xtream API lists them, and how many there are in all categories.
+    pub fn listing(&self, kind: Kind, category: Option<u32>) -> (Vec<Value>, usize) {
         let wanted = |library| category.is_none_or(|category| category == self.category(library));
-        match kind {
-            Kind::Film => self.of(kind).filter(|own| wanted(own.library)).map(|own| self.film(own)).collect(),
-            Kind::Series => self.series().filter(|own| wanted(own.library)).map(|own| self.told(own)).collect(),
+        let all: Vec<(usize, Value)> = match kind {
+            Kind::Film => self.of(kind).map(|own| (own.library, self.film(own))).collect(),
+            Kind::Series => self.series().map(|own| (own.library, self.told(own))).collect(),
             Kind::Live | Kind::Episode => Vec::new(),
-        }
+        };
+        let count = all.len();
+        // Its number is the same in whichever category it is looked for.
+        let numbered =
+            all.into_iter().enumerate().filter(|(_, (library, _))| wanted(*library)).map(|(at, (_, mut own))| {
+                own["num"] = (at + 1).into();
+                own
+            });
+        (numbered.collect(), count)
     }
 
     fn film(&self, own: &Local) -> Value {
         let category = self.category(own.library);
         json!({
-            "num": own.id,
             "name": own.name,
             "stream_type": "movie",
             "stream_id": own.id,
@@ -111,7 +118,6 @@ impl<'s> Shelves<'s> {
     fn told(&self, own: &Series) -> Value {
         let category = self.category(own.library);
         json!({
-            "num": own.id,
             "name": own.name,
             "series_id": own.id,
             "cover": "",

@@ -102,7 +102,9 @@ pub(super) fn long_page(
 pub(super) fn status(call: &Call<'_>, user: UserId) -> users::Status {
     let told = call.server.users().get(user).map(|login| login.status).unwrap_or_default();
     match call.server.edge().config().users.get(user.0 as usize) {
-        Some(limits) if limits.enabled && limits.until.is_some_and(|until| until <= call.now) => users::Status::Expired,
+        Some(limits) if limits.enabled && call.server.edge().playback().is_expired(call.now, user) => {
+            users::Status::Expired
+        }
         Some(limits) if limits.enabled => told,
         _ if told.may_play() => users::Status::Disabled,
         _ => told,

@@ -109,14 +109,15 @@ fn title(list: &mut String, library: &Library, item: &Item<'_>, base: &str, logi
     let name = attribute(entry.name);
     let _ = write!(list, "#EXTINF:-1 tvg-id=\"{}\" tvg-name=\"{name}\"", attribute(entry.guide));
     let _ = write!(list, " tvg-logo=\"{}\"", attribute(&library.logo(item)));
-    if entry.number > 0 {
+    // A player has one row of numbers for all that it lists: a film's would be some channel's.
+    if *kind == Kind::Live && entry.number > 0 {
         let _ = write!(list, " tvg-chno=\"{}\"", entry.number);
     }
     let _ = write!(list, " group-title=\"{}\"", attribute(item.group()));
-    if *kind == Kind::Live && entry.days > 0 {
+    if *kind == Kind::Live && entry.told_days() > 0 {
         // As a number: Kodi fills parts of the time, `{Y}-{m}-{d}`, by its own time zone.
         let source = format!("{base}/timeshift/{login}/{{duration:60}}/{{utc}}/{id}.{extension}");
-        let _ = write!(list, " catchup=\"default\" catchup-days=\"{}\" catchup-source=\"{source}\"", entry.days);
+        let _ = write!(list, " catchup=\"default\" catchup-days=\"{}\" catchup-source=\"{source}\"", entry.told_days());
     }
     let _ = writeln!(list, ",{name}\n{base}/{folder}/{login}/{id}.{extension}");
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use holdfast_core::input::{EndReason, EndpointId, Loss, RefuseReason, UserId, ViewerEnd};
+use holdfast_core::account::Holder;
+use holdfast_core::input::{AccountId, EndReason, EndpointId, Loss, RefuseReason, UserId, ViewerEnd};
 use holdfast_core::playback::Place;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -10,10 +11,11 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use super::status::accounts::{Watchers, username};
 use super::status::channels::{STATES, state_of};
 use super::text as text_response;
 use crate::http::{Request, Response, Status};
-use crate::providers::Kind;
+use crate::providers::{Kind, account_name};
 use crate::server::{Call, STAGES, Server};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -88,9 +90,24 @@ struct OfAccount {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct NamedAccount {
+    provider: String,
+    account: u64,
+    name: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct AccountInState {
     provider: String,
     account: u64,
+    state: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct AccountOfUser {
+    provider: String,
+    account: u64,
+    user: String,
     state: &'static str,
 }
 
@@ -352,7 +369,16 @@ fn accounts(registry: &mut Registry, server: &Server) {
     let limits = Family::<OfAccount, Gauge>::default();
     let serving = Family::<OfAccount, Gauge>::default();
     let events = Family::<AccountWithEvent, Counter>::default();
-    let config = server.edge().config();
+    let users = Family::<AccountOfUser, Gauge>::default();
+    let names = Family::<NamedAccount, Gauge>::default();
+    let (config, room, watchers) = (server.edge().config(), server.edge().accounts(), Watchers::of(server));
+    let mut holders = std::collections::BTreeMap::<AccountId, Vec<(Holder, &'static str)>>::new();
+    for (_, own) in room.allocations() {
+        holders.entry(own.account).or_default().push((own.holder, "used"));
+    }
+    for lease in room.kept() {
+        holders.entry(lease.account).or_default().push((lease.holder, "reserved"));
+    }
     let mut numbers = std::collections::BTreeMap::<u32, u64>::new();
     for state in server.edge().accounts().accounts() {
         let number = numbers.entry(state.provider.0).or_default();
@@ -365,6 +391,15 @@ fn accounts(registry: &mut Registry, server: &Server) {
             let of = AccountInState { provider: provider.name.clone(), account: number, state };
             used.get_or_create(&of).set(i64::from(count));
         }
+        for (holder, state) in holders.remove(&state.account).unwrap_or_default() {
+            for user in watchers.users(server, holder) {
+                let of = AccountOfUser { provider: provider.name.clone(), account: number, user, state };
+                users.get_or_create(&of).inc();
+            }
+        }
+        let place = number as usize - 1;
+        let name = account_name(place + 1, username(server, state.provider, place));
+        names.get_or_create(&NamedAccount { provider: provider.name.clone(), account: number, name }).set(1);
         limits.get_or_create(&of()).set(i64::from(state.limit));
         serving.get_or_create(&of()).set(i64::from(state.serves));
         let counts = state.counts;
@@ -381,6 +416,12 @@ fn accounts(registry: &mut Registry, server: &Server) {
         }
     }
     registry.register("account_slots", "Connections of the account that are used, kept for somebody, or rest", used);
+    registry.register(
+        "account_users",
+        "Of these, how many serve a user or are kept for it; a live stream that several watch counts for each of them",
+        users,
+    );
+    registry.register("account_name", "1; with what the account logs in, where not everybody may read that", names);
     registry.register("account_limit", "Connections that the account has; 0 = any number", limits);
     registry.register("account_serves", "1 if the account may be used", serving);
     registry.register("account_events", "What happened to connections of the account", events);

@@ -184,7 +184,9 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::StartTimeout => (
             Status::GATEWAY_TIMEOUT,
             Some(3),
-            "no media came in time: whoever is to send it is not there, sends nothing, or takes too long",
+            why.unwrap_or(
+                "no media came in time: whoever is to send it is not there, sends nothing, or takes too long",
+            ),
         ),
         RefuseReason::NoSource => (
             Status::BAD_GATEWAY,
@@ -212,6 +214,11 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
             Status::SERVICE_UNAVAILABLE,
             Some(5),
             "all connections that the provider gives are in use; stop another playback first",
+        ),
+        RefuseReason::AccountsOver => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(60),
+            "no account of a provider that has this may be used any more; its operator has to renew one",
         ),
         RefuseReason::ProviderFailed => {
             (Status::BAD_GATEWAY, Some(3), why.unwrap_or("no provider gives this at present"))

@@ -17,15 +17,21 @@ use super::{local, login, no_users, not_allowed, not_found, refused};
 use crate::hls::sealed;
 use crate::http::field::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ALLOW, CACHE_CONTROL, CONTENT_TYPE, IF_RANGE, LOCATION,
-    RETRY_AFTER,
+    RETRY_AFTER, VIA,
 };
 use crate::http::range::{Asked, Several, Span};
-use crate::http::{Body, FieldValue, Method, Request, Response, Status};
+use crate::http::{Body, FieldValue, Method, Request, Response, Status, Via};
 use crate::providers::{Kind, Part, Title};
-use crate::server::{Call, Errand, FetchedFrom, Size, Wanted, What};
+use crate::server::{Call, Errand, FetchedFrom, Server, Size, Wanted, What};
 
 /// The longest recording that may be asked for, in minutes.
 const MINUTES: u32 = 24 * 60;
+
+/// How far ahead, in seconds, a recording may begin: clocks differ.
+const AHEAD: u64 = 60;
+
+/// A day, in seconds. A recording may begin so much earlier than its catalogue says that they go back: providers are generous.
+const DAY: u64 = 24 * 3600;
 
 /// A title as the last part of a path names it: `12`, `12.mkv`.
 pub(super) struct File {
@@ -107,8 +113,16 @@ pub(super) fn timeshift(
     let (Some(minutes), Some(start)) = (self::minutes(minutes), self::start(start)) else {
         return call.answer(malformed_time());
     };
+    if start > call.wall() + AHEAD {
+        return call.answer(not_yet());
+    }
     let Some(file) = File::parse(file) else { return call.answer(not_found()) };
     let Some(title) = call.title(user, Kind::Live, file.id) else { return call.answer(not_found()) };
+    if let Some(days) = call.server.providers().archived_days(title.title)
+        && start + u64::from(days) * DAY + DAY < call.wall()
+    {
+        return call.answer(no_more(days));
+    }
     let playlist = file.is_playlist();
     let part = Part::Archive { start, minutes, playlist };
     let (what, wanted) = if playlist { (What::Playlist, Wanted::Anything) } else { (What::Media, Wanted::MpegTs) };
@@ -133,7 +147,7 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
     }
     let Ok(sealed) = call.opened(text) else { return call.answer(not_ours()) };
     let Some(via) = call.came_through(request) else {
-        return call.answer(comes_from_here());
+        return call.answer(comes_from_here(call.server));
     };
     let (what, want) = match sealed.kind {
         sealed::Kind::Playlist => (What::Playlist, Want::Setup),
@@ -180,6 +194,8 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
 /// Who that is; answers the request if it is nobody, or if nothing is fetched for it.
 fn enter(call: &mut Call<'_>, request: &Request, name: &str, password: &str) -> Option<UserId> {
     match request.method {
+        // Before anybody is taken for a guesser: what it logs in with is its provider's.
+        _ if call.came_through(request).is_none() => call.answer(comes_from_here(call.server)),
         _ if call.server.users().is_open() => call.answer(no_users()),
         Method::Get | Method::Head => return login::user(call, request, name, password),
         _ => call.answer(other_method(request)),
@@ -210,7 +226,7 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
     let Order { item, part, what, wanted } = order;
     let Some(title) = item.title() else { return call.answer(not_found()) };
     let Some(via) = call.came_through(request) else {
-        return call.answer(comes_from_here());
+        return call.answer(comes_from_here(call.server));
     };
     let head = request.method == Method::Head;
     let known = call.size(user, title).cloned();
@@ -304,6 +320,8 @@ pub(crate) fn ended(reason: ViewerEnd) -> RefuseReason {
         ViewerEnd::Evicted | ViewerEnd::Limit => RefuseReason::UserLimit,
         ViewerEnd::Kicked => RefuseReason::Kicked,
         ViewerEnd::Failed => RefuseReason::ProviderFailed,
+        ViewerEnd::GraceOver => RefuseReason::ProviderLimit,
+        ViewerEnd::Expired => RefuseReason::AccountExpired,
         _ => RefuseReason::PlaybackOver,
     }
 }
@@ -382,9 +400,21 @@ fn malformed_time() -> Response {
     Response::problem(Status::BAD_REQUEST, "malformed-time", "Bad Request", detail)
 }
 
-fn comes_from_here() -> Response {
+fn not_yet() -> Response {
+    let detail = "what is to begin in the future was not recorded; the beginning of a recording is in UTC";
+    Response::problem(Status::NOT_FOUND, "not-recorded-yet", "Not Found", detail)
+}
+
+fn no_more(days: u32) -> Response {
+    let detail = format!("what this stream was is kept for {days} days; the beginning of a recording is in UTC");
+    Response::problem(Status::NOT_FOUND, "not-recorded-any-more", "Not Found", &detail)
+}
+
+/// It is asked for by this server itself, which knows it by its name in the answer.
+pub(super) fn comes_from_here(server: &Server) -> Response {
     let detail = "this title is fetched from here in a circle: the provider's addresses lead back to this server";
-    Response::problem(Status::LOOP_DETECTED, "loop", "Loop Detected", detail)
+    let own = Via::default().through(&server.settings().pseudonym());
+    Response::problem(Status::LOOP_DETECTED, "loop", "Loop Detected", detail).header(VIA, own)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ pub(super) fn api(call: &mut Call<'_>, request: &Request) {
     let shelves = local::Shelves::new(call.server.libraries(), groups);
     let number = |name: &str| request.query_value(name).and_then(|value| value.trim().parse::<u32>().ok());
     let category = number("category_id").filter(|category| *category > 0);
-    let listing = |kind, own| Listing { own, ..Listing::new(kind, category) };
+    let listing = |kind, (own, before)| Listing { own, before, ..Listing::new(kind, category) };
     if action.is_empty() && request.path.ends_with("/panel_api.php") {
         return panel::all(call, request, user, &password);
     }
@@ -127,7 +127,7 @@ fn info(call: &Call<'_>, request: &Request, user: UserId, password: &str) -> Val
     let told = login.map(|login| login.status).unwrap_or_default();
     let status = login::status(call, user).as_str();
     let trial = told == crate::users::Status::Trial;
-    let seconds = call.server.settings().epoch + call.now.as_micros() / 1_000_000;
+    let seconds = call.wall();
     let time = Timestamp::from_second(i64::try_from(seconds).unwrap_or_default()).unwrap_or_default();
     let (scheme, authority) = call.origin(request);
     let (host, port) = match authority.rsplit_once(':') {
@@ -184,8 +184,10 @@ fn with(categories: Value, local: Vec<(u32, &str)>) -> Value {
     all.into()
 }
 
-fn own_streams(call: &Call<'_>, category: Option<u32>) -> Vec<Value> {
+/// Streams of this server, and how many there are in all categories.
+fn own_streams(call: &Call<'_>, category: Option<u32>) -> (Vec<Value>, usize) {
     let streams = call.server.catalog().streams().iter();
+    let count = streams.len();
     let record = |(index, stream): (usize, &Stream)| {
         json!({
             "num": index + 1,
@@ -206,13 +208,15 @@ fn own_streams(call: &Call<'_>, category: Option<u32>) -> Vec<Value> {
     };
     // Its number is the same in whichever category it is looked for.
     let wanted = |stream: &Stream| category.is_none_or(|category| stream.group.id() == category);
-    streams.enumerate().filter(|(_, stream)| wanted(stream)).map(record).collect()
+    (streams.enumerate().filter(|(_, stream)| wanted(stream)).map(record).collect(), count)
 }
 
 /// A list of titles as it is told, piece by piece.
 struct Listing {
     /// What is told before.
     own: Vec<Value>,
+    /// The number of the last that is told before, in whichever category it is.
+    before: usize,
     library: Option<Library>,
     kind: Kind,
     category: Option<u32>,
@@ -222,7 +226,7 @@ struct Listing {
 
 impl Listing {
     fn new(kind: Kind, category: Option<u32>) -> Self {
-        Listing { own: Vec::new(), library: None, kind, category, place: Cursor::default(), begun: false }
+        Listing { own: Vec::new(), before: 0, library: None, kind, category, place: Cursor::default(), begun: false }
     }
 }
 
@@ -238,7 +242,9 @@ impl Produce for Listing {
                 Step::Item(item) if self.category.is_some_and(|category| category != item.category()) => {}
                 Step::Item(item) => {
                     piece.push(if std::mem::replace(&mut self.begun, true) { b',' } else { b'[' });
-                    piece.extend_from_slice(record(library, &item, self.place.count).to_string().as_bytes());
+                    piece.extend_from_slice(
+                        record(library, &item, self.before + self.place.count).to_string().as_bytes(),
+                    );
                 }
                 Step::Pause => break,
                 Step::End => {
@@ -251,13 +257,12 @@ impl Produce for Listing {
     }
 }
 
-/// A title as lists have it.
-fn record(library: &Library, item: &Title<'_>, place: usize) -> Value {
+/// A title as lists have it, with its number there. What its provider numbers it may be another one's number, too.
+fn record(library: &Library, item: &Title<'_>, number: usize) -> Value {
     let more: Map<String, Value> = serde_json::from_str(item.entry.more).unwrap_or_default();
     let said = |name: &str| more.get(name).and_then(Value::as_str).unwrap_or_default();
     let logo = library.logo(item);
     let (category, added) = (item.category(), item.entry.added.to_string());
-    let number = if item.entry.number > 0 { item.entry.number as usize } else { place };
     let rating = said("rating").parse::<f64>().unwrap_or_default();
     match item.kind {
         Kind::Live => json!({
@@ -272,12 +277,12 @@ fn record(library: &Library, item: &Title<'_>, place: usize) -> Value {
             "category_id": category.to_string(),
             "category_ids": [category],
             "custom_sid": "",
-            "tv_archive": u8::from(item.entry.days > 0),
+            "tv_archive": u8::from(item.entry.told_days() > 0),
             "direct_source": "",
-            "tv_archive_duration": item.entry.days,
+            "tv_archive_duration": item.entry.told_days(),
         }),
         Kind::Series => json!({
-            "num": place,
+            "num": number,
             "name": item.entry.name,
             "series_id": item.id,
             "cover": logo,
@@ -420,7 +425,7 @@ enum Extent {
 }
 
 fn listings(call: &Call<'_>, library: &Library, id: Option<u32>, extent: Extent) -> Value {
-    let now = call.server.settings().epoch + call.now.as_micros() / 1_000_000;
+    let now = call.wall();
     let Some(item) = id.and_then(|id| library.find(Kind::Live, id)) else { return json!({ "epg_listings": [] }) };
     let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
     let written = |seconds: u64| {
@@ -432,7 +437,7 @@ fn listings(call: &Call<'_>, library: &Library, id: Option<u32>, extent: Extent)
         Extent::Next(limit) => all.filter(|(own, _)| own.stop > now).take(limit).collect(),
         Extent::All => all.take(MOST_LISTINGS).collect(),
     };
-    let archived = u64::from(item.entry.days) * 24 * 3600;
+    let archived = u64::from(item.entry.told_days()) * 24 * 3600;
     let told = wanted.into_iter().map(|(own, element)| {
         let (title, description) = guide::words(element);
         let mut told = json!({
@@ -477,6 +482,9 @@ impl File {
 
 /// Plays a stream for the user that these are right for.
 pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&str, &str), file: &File, at: At) {
+    if call.came_through(request).is_none() {
+        return call.answer(title::comes_from_here(call.server));
+    }
     if call.server.users().is_open() {
         return call.answer(no_users());
     }

@@ -57,7 +57,8 @@ impl Call<'_> {
     pub fn deny(&mut self, endpoint: EndpointId, response: Response, why: String) {
         let status = response.status().code();
         *self.server.counts.denied.entry((endpoint, status)).or_default() += 1;
-        self.server.tell(self.now, Note::RequestRefused { endpoint, status, why });
+        let from = self.peer().map(|peer| peer.ip().to_string());
+        self.server.tell(self.now, Note::RequestRefused { endpoint, status, from, why });
         self.answer(response);
     }
 

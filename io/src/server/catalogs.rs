@@ -5,11 +5,10 @@ mod inquiry;
 mod read;
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use holdfast_core::id::Table;
-use holdfast_core::input::{Note, ProviderId};
+use holdfast_core::input::{Left, Note, ProviderId};
 use holdfast_core::time::{Time, Timers};
 use url::Url;
 
@@ -18,7 +17,7 @@ use super::{Action, Server};
 use crate::http::FieldValue;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field;
-use crate::providers::{self, Location, ProviderSettings};
+use crate::providers::{self, Ends, Forbidden, Location, ProviderSettings};
 pub(crate) use inquiry::Inquired;
 use inquiry::Inquiry;
 pub(super) use inquiry::InquiryId;
@@ -188,7 +187,7 @@ impl Server {
     /// Goes on with what is read next of a provider.
     fn read_next(&mut self, now: Time, provider: ProviderId, next: Next) {
         match next {
-            Next::Read(Location::Http(url)) => match self.catalog_get(provider, url) {
+            Next::Read(Location::Http(url)) => match self.catalog_may_be(provider, url) {
                 Ok(get) => self.catalog_connect(now, provider, get, 0),
                 Err(why) => self.catalog_failed(now, provider, why),
             },
@@ -205,6 +204,15 @@ impl Server {
             }
             Next::Failed(why) => self.catalog_failed(now, provider, why),
         }
+    }
+
+    /// What is asked for what is read, unless it leads where others than the operator said and may not lead.
+    fn catalog_may_be(&self, provider: ProviderId, url: Url) -> Result<Get, String> {
+        let job = self.catalogs.all.get(provider.0 as usize).and_then(|task| task.job.as_ref());
+        if job.is_some_and(|job| job.is_said_by_provider()) {
+            self.providers.may_be(provider, &url).map_err(|forbidden| forbidden.to_string())?;
+        }
+        self.catalog_get(provider, url)
     }
 
     fn catalog_get(&self, provider: ProviderId, url: Url) -> Result<Get, String> {
@@ -234,11 +242,14 @@ impl Server {
 
     /// Whether what is read of a provider may come from there. Where it is was said by the operator; where that leads, and where
     /// its list says that its guide is, by others.
-    pub(super) fn catalog_may_lead_to(&self, provider: ProviderId, address: IpAddr) -> bool {
-        let Some(task) = self.catalogs.all.get(provider.0 as usize) else { return false };
-        let followed = matches!(task.connection, Some(Connection::Http { redirects: 1.., .. }));
-        let said = task.job.as_ref().is_some_and(|job| job.is_said_by_provider());
-        !(followed || said) || self.providers.may_lead_to(provider, address)
+    pub(super) fn catalog_may_lead_to(&self, provider: ProviderId, ends: Ends) -> Result<(), Forbidden> {
+        let task = self.catalogs.all.get(provider.0 as usize);
+        match task.and_then(|task| Some((task.connection.as_ref()?, task.job.as_ref()?))) {
+            Some((Connection::Http { get, redirects, .. }, job)) if *redirects > 0 || job.is_said_by_provider() => {
+                self.providers.may_lead_to(provider, &get.host(), ends)
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn catalog_received(&mut self, now: Time, provider: ProviderId, data: &[u8]) {
@@ -319,10 +330,8 @@ impl Server {
         match (head.status, (**get).clone().follow(head)) {
             (200, _) => {}
             (300..=399, Ok(Some(get))) if redirects < REDIRECTS => {
-                let own = self.providers.get(provider).is_some_and(|own| own.settings.allow_private);
-                if !own && providers::names_private(get.url()) {
-                    let why = String::from("it redirects to a private address, which `allow_private` would allow");
-                    return self.catalog_failed(now, provider, why);
+                if let Err(forbidden) = self.providers.may_be(provider, get.url()) {
+                    return self.catalog_failed(now, provider, forbidden.to_string());
                 }
                 self.drop_link(link);
                 self.catalog_connect(now, provider, get, redirects + 1);
@@ -370,7 +379,7 @@ impl Server {
 
     /// What is read is there to its end.
     fn catalog_whole(&mut self, now: Time, provider: ProviderId) {
-        let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+        let seconds = self.wall(now).as_secs();
         let Server { catalogs, providers, catalog, .. } = self;
         let Some(task) = catalogs.all.get_mut(provider.0 as usize) else { return };
         let link = task.connection.take().map(|connection| connection.link());
@@ -386,7 +395,7 @@ impl Server {
                 let note = Note::CatalogRead { provider, live, films, series, skipped, beyond };
                 self.actions.push_back(Action::Note(note));
                 if let Some(own) = self.providers.get_mut(provider) {
-                    own.catalogue = catalogue;
+                    own.read_anew(catalogue);
                 }
                 if let Some(task) = self.catalogs.task(provider) {
                     task.read = Some(now);
@@ -394,6 +403,10 @@ impl Server {
                 }
             }
             read::Got::Guide(programmes) => {
+                if programmes.whole {
+                    let (all, skipped) = (programmes.len() as u64, programmes.skipped);
+                    self.actions.push_back(Action::Note(Note::GuideRead { provider, programmes: all, skipped }));
+                }
                 if let Some(own) = self.providers.get_mut(provider) {
                     own.programmes = programmes;
                 }
@@ -402,7 +415,7 @@ impl Server {
         self.read_next(now, provider, next);
     }
 
-    /// What is read of a provider cannot be had at present: what there is, is kept.
+    /// What is read of a provider cannot be had at present, or not to its end: what there is, is kept.
     pub(super) fn catalog_failed(&mut self, now: Time, provider: ProviderId, why: String) {
         let Some(task) = self.catalogs.task(provider) else { return };
         let (job, connection) = (task.job.take(), task.connection.take());
@@ -415,14 +428,24 @@ impl Server {
             if job.as_ref().is_some_and(|job| job.is_guide()) { refresh } else { pause.min(RETRY_MOST).min(refresh) };
         self.catalogs.arm(provider, now + pause);
         connection.into_iter().for_each(|connection| self.drop_link(connection.link()));
-        let what = job.map_or("catalogue", |job| job.what());
+        let (catalogue, programmes, whole) = self.providers.get(provider).map_or((0, 0, false), |own| {
+            (u64::from(own.catalogue.len()), own.programmes.len() as u64, own.programmes.whole)
+        });
+        let (what, left) = match job.filter(|job| job.is_guide()) {
+            Some(_) if programmes > 0 && !whole => ("guide", Left::Beginning(programmes)),
+            Some(_) if programmes > 0 => ("guide", Left::Former(programmes)),
+            None if catalogue > 0 => ("catalogue", Left::Former(catalogue)),
+            Some(_) => ("guide", Left::Nothing),
+            None => ("catalogue", Left::Nothing),
+        };
         let why = format!("the {what}: {why}");
-        if let Some(task) = self.catalogs.task(provider) {
+        let Some(task) = self.catalogs.task(provider) else { return };
+        task.counts.faults += 1;
+        // What goes on as it was is told once.
+        if task.fault.as_ref() != Some(&why) {
             task.fault = Some(why.clone());
-            task.counts.faults += 1;
+            self.actions.push_back(Action::Note(Note::CatalogFault { provider, why, left }));
         }
-        let kept = self.providers.get(provider).map_or(0, |own| u64::from(own.catalogue.len()));
-        self.actions.push_back(Action::Note(Note::CatalogFault { provider, why, kept }));
     }
 }
 

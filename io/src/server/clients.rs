@@ -114,8 +114,7 @@ impl Server {
                 && connection.http.output().is_empty()
             {
                 if std::mem::replace(&mut produced, true) {
-                    // One piece a turn: others are to be served meanwhile.
-                    return Ok(Transmit::Blocked);
+                    return Ok(Transmit::Later);
                 }
                 let mut piece = Vec::with_capacity(PIECE + PIECE / 8);
                 let more = producer.produce(&mut piece, PIECE);
@@ -127,7 +126,7 @@ impl Server {
                     connection.work = Work::None;
                 }
                 if more && piece.is_empty() {
-                    return Ok(Transmit::Blocked);
+                    return Ok(Transmit::Later);
                 }
             }
             let Some(connection) = self.connections.get(id) else { return Ok(Transmit::Idle) };
@@ -301,7 +300,7 @@ impl Server {
     }
 
     fn date(&mut self, now: Time) -> Date {
-        let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+        let seconds = self.wall(now).as_secs();
         if self.date.0 != seconds {
             self.date = (seconds, Date::from_unix(seconds));
         }
@@ -353,7 +352,13 @@ impl Server {
         let request = RequestId(self.next_request);
         if let Some(connection) = self.connections.get_mut(id) {
             let input = input(request);
+            let feed = match &input {
+                Input::Play { viewing, .. } => viewing.item.feed(),
+                Input::Join { feed, .. } => Some(*feed),
+                _ => None,
+            };
             connection.title = None;
+            connection.channel = feed.and_then(|feed| self.edge.edge().pull().channel_of(feed));
             connection.wanted = match &input {
                 Input::Play { viewing, .. } if matches!(viewing.item, Item::LiveTs(_)) => Wanted::MpegTs,
                 _ => Wanted::Anything,

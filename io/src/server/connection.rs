@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use holdfast_core::input::{RequestId, SessionId, TitleId, ViewerId};
+use holdfast_core::input::{ChannelId, RequestId, SessionId, TitleId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::edges::Edge;
@@ -22,6 +22,8 @@ pub(super) struct Connection {
     pub wanted: Wanted,
     /// The live title that it asked for last as MPEG-TS, and what that is known by in addresses.
     pub title: Option<(TitleId, u32)>,
+    /// The channel whose feed it asked for last.
+    pub channel: Option<ChannelId>,
     /// How many bytes of a live feed it took.
     pub watched: u64,
     /// When bytes of an answer last went out, or an answer was made.
@@ -89,6 +91,7 @@ impl Connection {
             work: Work::None,
             wanted: Wanted::Anything,
             title: None,
+            channel: None,
             watched: 0,
             progress: Time::ZERO,
             armed: Time::NEVER,

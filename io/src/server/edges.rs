@@ -70,8 +70,8 @@ struct Measured {
 }
 
 impl Edge {
-    fn new(settings: &Settings, now: Time) -> Self {
-        let opened = ovt::UnixMillis(settings.epoch * 1000 + now.as_micros() / 1000);
+    fn new(settings: &Settings, wall: Duration, now: Time) -> Self {
+        let opened = ovt::UnixMillis(wall.as_millis() as u64);
         Edge {
             origin: ovt::Origin::new(settings.ovt, opened),
             demuxer: Demuxer::default(),
@@ -285,7 +285,7 @@ impl Server {
     /// An edge connected to the port for OVT. As [`Server::accepted`].
     pub fn accepted_edge(&mut self, now: Time, peer: std::net::SocketAddr) -> Option<ConnId> {
         let id = self.accepted(now, peer)?;
-        let edge = Edge::new(&self.settings, now);
+        let edge = Edge::new(&self.settings, self.wall(now), now);
         if let Some(connection) = self.connections.get_mut(id) {
             connection.edge = Some(Box::new(edge));
         }

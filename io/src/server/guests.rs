@@ -42,20 +42,21 @@ impl Call<'_> {
     /// Who that is. Failures count against the address that they come from.
     pub fn log_in(&mut self, request: &Request, name: &str, password: &str) -> Attempt {
         let client = self.client(request);
-        if let Some(wait) = self.server.failures.exhausted(self.now, client) {
-            return Attempt::TooMany(wait);
-        }
-        match self.server.users.find(name, password) {
-            Some(user) => Attempt::Is(user),
-            None => {
-                self.server.failed_logins += 1;
-                let (peer, user) = (client.to_string(), self.server.users.named(name));
-                self.server.tell(self.now, Note::LoginFailed { peer, user, failures: 1 });
-                // It is counted; that it is one too many is told to the next.
-                let _ = self.server.failures.admit(self.now, client);
-                Attempt::Wrong
+        let known = self.server.guesses.is_known(self.now, client, name, password);
+        if !known {
+            if let Some(wait) = self.server.guesses.exhausted(self.now, client, name, password) {
+                return Attempt::TooMany(wait);
             }
+            if let Some(user) = self.server.users.find(name, password) {
+                self.server.guesses.succeeded(self.now, client, name, password);
+                return Attempt::Is(user);
+            }
+            self.server.guesses.failed(self.now, client, name, password);
         }
+        self.server.failed_logins += 1;
+        let (peer, user) = (client.to_string(), self.server.users.named(name));
+        self.server.tell(self.now, Note::LoginFailed { peer, user, failures: 1 });
+        Attempt::Wrong
     }
 
     /// The title that addresses name so, if the user may have it.
@@ -82,7 +83,7 @@ impl Call<'_> {
     /// If it was not, or is over.
     pub fn opened(&self, text: &str) -> Result<Sealed, NotOurs> {
         let sealed = self.server.seal.open(text)?;
-        let now = self.server.settings.epoch + self.now.as_micros() / 1_000_000;
+        let now = self.wall();
         let lives = now < sealed.until || self.server.edge().playback().is_known(sealed.token);
         lives.then_some(sealed).ok_or(NotOurs)
     }

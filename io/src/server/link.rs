@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{self, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use holdfast_core::id::Id;
 use holdfast_core::input::{Loss, ProviderId, RequestId, SourceId};
@@ -11,6 +11,7 @@ use holdfast_core::time::Time;
 use super::catalogs::InquiryId;
 use super::{Action, Server, Transmit};
 use crate::http::client::Get;
+use crate::providers::Ends;
 
 /// Marks ids of links.
 pub enum LinkKind {}
@@ -81,25 +82,31 @@ impl fmt::Display for ConnectError {
 
 /// What the driver says of links.
 impl Server {
-    /// A link is open.
+    /// A link is open; from which address of this machine is not known.
     pub fn link_connected(&mut self, now: Time, id: LinkId, peer: SocketAddr) {
+        self.link_connected_from(now, id, peer, None);
+    }
+
+    /// A link is open, from this address of this machine if it is known.
+    pub fn link_connected_from(&mut self, now: Time, id: LinkId, peer: SocketAddr, own: Option<IpAddr>) {
+        let ends = Ends { peer, own };
         let may = match self.links.get(id) {
-            Some(Owner::Source(source)) => self.source_may_lead_to(*source, peer.ip()),
-            // What follows from where the operator himself said that it is.
-            Some(Owner::Catalog(provider)) => self.catalog_may_lead_to(*provider, peer.ip()),
-            Some(Owner::Inquiry(_)) => true,
+            Some(Owner::Source(source)) => self.source_may_lead_to(*source, ends),
+            Some(Owner::Catalog(provider)) => self.catalog_may_lead_to(*provider, ends),
+            // Where that is was said by the operator himself.
+            Some(Owner::Inquiry(_)) => Ok(()),
             Some(Owner::Relay(request)) => {
-                self.relay_connected(*request, id, peer);
+                self.relay_connected(*request, id, ends);
                 return self.pump(now);
             }
             None => return self.pump(now),
         };
-        if may {
-            self.actions.push_back(Action::WriteLink(id));
-        } else {
-            self.actions.push_back(Action::CloseLink(id));
-            let why = String::from("it leads to a private address, which `allow_private` of the provider would allow");
-            self.link_lost(now, id, Loss::Forbidden, why);
+        match may {
+            Ok(()) => self.actions.push_back(Action::WriteLink(id)),
+            Err(forbidden) => {
+                self.actions.push_back(Action::CloseLink(id));
+                self.link_lost(now, id, forbidden.loss(), forbidden.to_string());
+            }
         }
         self.pump(now);
     }

@@ -9,6 +9,7 @@ mod catalogs;
 mod clients;
 mod connection;
 mod edges;
+mod guesses;
 mod guests;
 mod link;
 mod names;
@@ -22,6 +23,7 @@ mod settings;
 mod shelves;
 mod sources;
 mod viewers;
+mod wall;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
@@ -41,7 +43,7 @@ use crate::hls::sealed::Seal;
 use crate::http::{Date, Response};
 use crate::library::{FileCommand, Libraries, Library};
 use crate::media::{MediaCommand, MediaEvent};
-use crate::providers::{Belonging, Providers};
+use crate::providers::{Belonging, Listeners, Providers};
 use crate::routes;
 use crate::signer::Signer;
 use crate::ts;
@@ -105,12 +107,16 @@ pub enum Transmit {
     Idle,
     /// The socket takes no more now; call again when it does.
     Blocked,
+    /// More has to be made first, which takes its time: call again when others have had their turn.
+    Later,
 }
 
 /// Connections and codecs around an edge.
 pub struct Server {
     edge: Recorded,
     settings: Settings,
+    /// When [`Time::ZERO`] was, since 1970-01-01T00:00:00Z.
+    zero: Duration,
     entropy: Box<dyn FnMut() -> [u8; 16] + Send>,
     connections: Table<ConnKind, Connection>,
     publishers: Publishers,
@@ -139,7 +145,7 @@ pub struct Server {
     /// What players and publishers are known by in addresses is signed with this.
     signer: Signer,
     shelves: shelves::Shelves,
-    failures: rate::Rate,
+    guesses: guesses::Guesses,
     failed_logins: u64,
     /// What is shown behind a stream whose account went to somebody stronger.
     parting: Option<Bytes>,
@@ -183,6 +189,7 @@ impl Server {
         let date = (settings.epoch, Date::from_unix(settings.epoch));
         let mut providers = Providers::new(&settings.providers);
         providers.recall(&settings.belongings);
+        providers.listeners = Listeners(settings.listeners.clone());
         let (edge, spool) = (recording::edge(config, &settings.recording), recording::Spool::new(&settings.recording));
         Server {
             rate: rate::Rate::new(settings.limits.whip_rate),
@@ -197,9 +204,10 @@ impl Server {
             seal: Seal::new(secret, &[]),
             signer: Signer::new(secret),
             shelves: shelves::Shelves::new(Libraries::new(&settings.libraries)),
-            failures: rate::Rate::per_minute(settings.limits.login_failures),
+            guesses: guesses::Guesses::new(settings.limits.login_failures),
             failed_logins: 0,
             parting: settings.slates.provider_limit.as_ref().and_then(|clip| ts::behind(&clip.data())).map(Bytes::from),
+            zero: Duration::from_secs(settings.epoch),
             settings,
             edge,
             entropy,
@@ -391,7 +399,7 @@ impl Server {
 
     /// Hands the core what waits for it and does what it says, until both are quiet.
     fn pump(&mut self, now: Time) {
-        self.providers.clock = self.settings.epoch + now.as_micros() / 1_000_000;
+        self.providers.clock = self.wall(now).as_secs();
         loop {
             while let Some(output) = self.edge.poll() {
                 self.execute(now, output);
@@ -414,11 +422,12 @@ impl Server {
                 self.answer_request(now, request, answer);
             }
             Output::Refuse { request, reason } => {
+                self.remember_address(request);
                 if let Some(id) = self.edge_of(request) {
                     self.requests.remove(&request);
                     return self.edge_refused(now, id, reason);
                 }
-                let why = self.publishers.take_fault(request);
+                let why = self.publishers.take_fault(request).or_else(|| self.lack(request, reason));
                 let answer = self.relay_refused(now, request, reason);
                 let answer = self.beside(request, reason).or_else(|| self.slate(request, reason)).or(answer);
                 let answer = answer.unwrap_or_else(|| routes::refused(reason, why.as_deref()));
@@ -453,7 +462,8 @@ impl Server {
         if let Some((account, why)) = routes::status::accounts::loss(&note) {
             self.losses.insert(account, (now, why));
         }
-        let told = self.name(now, note).and_then(|note| self.refusals.sift(now, note));
+        let from = self.refused_from(&note);
+        let told = self.name(now, note).and_then(|note| self.refusals.sift(now, note, from));
         self.actions.extend(told.map(Action::Note));
     }
 }

@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use holdfast_core::account::Holder;
-use holdfast_core::input::{ChannelId, Client, FeedId, Note, PlaybackId, SourceId, TitleId, UserId, ViewerEnd};
+use holdfast_core::input::{
+    AccountId, ChannelId, Client, Failure, FeedId, Note, PlaybackId, RequestId, SourceId, TitleId, UserId, ViewerEnd,
+};
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 
@@ -27,14 +29,22 @@ pub struct About {
     pub by: Option<String>,
     /// Whether it is a detail of something that was told: a player opened a title again.
     pub again: bool,
+    /// The address of whoever was refused.
+    pub from: Option<String>,
+    /// What was wrong, in words, where the note says that in one.
+    pub why: Option<String>,
 }
 
 /// What was known when it was told.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     playbacks: Recent<PlaybackId, Known>,
+    /// The addresses of those that were refused.
+    refused: Recent<RequestId, String>,
     channels: Recent<ChannelId, String>,
     sources: Recent<SourceId, String>,
+    /// What was wrong when an account failed last.
+    faults: BTreeMap<AccountId, (Failure, String)>,
     /// Ends that are told when nothing follows.
     ends: BTreeMap<Player, (Time, Note)>,
 }
@@ -79,6 +89,11 @@ impl Names {
     pub fn deadline(&self) -> Option<Time> {
         self.ends.values().map(|(at, _)| *at).min()
     }
+
+    /// Remembers what is wrong with what an account is used for: the core says that it failed.
+    pub fn failed(&mut self, account: AccountId, failure: Failure, why: &str) {
+        self.faults.insert(account, (failure, why.to_owned()));
+    }
 }
 
 impl Server {
@@ -121,9 +136,35 @@ impl Server {
         self.names.ends.remove(&due).map(|(_, note)| note)
     }
 
+    /// Keeps from where a request came that is refused.
+    pub(super) fn remember_address(&mut self, request: RequestId) {
+        if let Some(address) = self.address_of(request) {
+            self.names.refused.put(request, address);
+        }
+    }
+
+    /// From where a request came that is not answered yet.
+    pub(super) fn address_of(&self, request: RequestId) -> Option<String> {
+        let connection = self.connections.get(*self.requests.get(&request)?)?;
+        Some(connection.peer.ip().to_string())
+    }
+
+    /// From where somebody came who was refused, where a note is about that.
+    pub(super) fn refused_from(&self, note: &Note) -> Option<String> {
+        match note {
+            // Behind a proxy that is trusted it is not that one's.
+            Note::PlaybackRefused { client, .. } => Some(client.address.to_string()),
+            Note::OfferRefused { request, .. } | Note::ViewerRefused { request, .. } => {
+                self.names.refused.values.get(request).cloned()
+            }
+            _ => None,
+        }
+    }
+
     /// What there is to know of a note that was given out.
     pub fn about(&self, note: &Note) -> About {
         let of = |title| About { title, ..About::default() };
+        let from = self.refused_from(note);
         match note {
             Note::PlaybackStarted { playback, .. }
             | Note::PlaybackEnded { playback, .. }
@@ -136,7 +177,9 @@ impl Server {
             Note::PlaybackEvicted { playback, by, .. } => {
                 About { by: self.name_of_playback(*by), ..of(self.name_of_playback(*playback)) }
             }
-            Note::PlaybackRefused { item, .. } => of(self.name_of_item(*item)),
+            Note::PlaybackRefused { item, .. } => About { from, ..of(self.name_of_item(*item)) },
+            Note::OfferRefused { .. } => About { from, ..About::default() },
+            Note::ViewerRefused { feed, .. } => About { from, ..of(self.name_of_feed(*feed)) },
             Note::SourceOpening { channel, .. }
             | Note::SourceLost { channel, .. }
             | Note::SourceFault { channel, .. }
@@ -146,7 +189,12 @@ impl Server {
             | Note::ChannelSwitched { channel, .. }
             | Note::ChannelEnded { channel, .. }
             | Note::ChannelOff { channel } => of(self.name_of_channel(*channel)),
-            Note::ViewerEnded { feed, .. } | Note::ViewerRefused { feed, .. } => of(self.name_of_feed(*feed)),
+            Note::ViewerEnded { feed, .. } => of(self.name_of_feed(*feed)),
+            Note::PlaylistFault { title, .. } => of(self.name_of_title(*title)),
+            Note::AccountFailed { account, failure } => {
+                let known = self.names.faults.get(account).filter(|(known, _)| known == failure);
+                About { why: known.map(|(_, why)| why.clone()), ..About::default() }
+            }
             Note::AccountGraced { holder, .. } => of(self.name_of_holder(*holder)),
             Note::AccountPreempted { holder, by, .. } => {
                 About { by: self.name_of_holder(*by), ..of(self.name_of_holder(*holder)) }
@@ -190,7 +238,7 @@ impl Server {
         title.or_else(|| self.names.channels.values.get(&channel).cloned())
     }
 
-    fn name_of_title(&self, title: TitleId) -> Option<String> {
+    pub(crate) fn name_of_title(&self, title: TitleId) -> Option<String> {
         self.providers.name(title).or_else(|| self.libraries().name(title).map(str::to_owned))
     }
 }

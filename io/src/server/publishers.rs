@@ -244,7 +244,8 @@ impl Server {
                 let waiting = self.publishers.sessions.get(&session).and_then(|own| Some((own.request?, own.endpoint)));
                 if let Some((request, endpoint)) = waiting {
                     let status = Status::UNPROCESSABLE_CONTENT.code();
-                    self.tell(now, Note::RequestRefused { endpoint, status, why: why.clone() });
+                    let from = self.address_of(request);
+                    self.tell(now, Note::RequestRefused { endpoint, status, from, why: why.clone() });
                     self.publishers.fault = Some((request, why));
                 }
                 self.decide(now, Input::End { session, reason: EndReason::NegotiationFailed });

@@ -32,12 +32,12 @@ struct Pause {
     until: Time,
     /// Refusals that were not told yet, and the last of them.
     held: u64,
-    last: Option<Note>,
+    last: Option<(Note, Option<String>)>,
 }
 
 impl Refusals {
-    /// Takes a note; gives back what is to be told of a refusal now, or one that is none.
-    pub fn sift(&mut self, now: Time, note: Note) -> Option<Note> {
+    /// Takes a note, with the address of whoever was refused; gives back what is to be told of a refusal now, or one that is none.
+    pub fn sift(&mut self, now: Time, note: Note, from: Option<String>) -> Option<Note> {
         let by = match note {
             Note::OfferRefused { endpoint, .. } | Note::RequestRefused { endpoint, .. } => By::Endpoint(endpoint),
             Note::LoginFailed { .. } => By::Login,
@@ -46,7 +46,7 @@ impl Refusals {
         match self.pauses.get_mut(&by) {
             Some(pause) if pause.held > 0 || pause.until > now => {
                 pause.held += 1;
-                pause.last = Some(note);
+                pause.last = Some((note, from));
                 None
             }
             _ => {
@@ -63,7 +63,7 @@ impl Refusals {
         let last = pause.last.take();
         let held = std::mem::take(&mut pause.held);
         pause.until = now + PAUSE;
-        last.map(|last| counted(last, held))
+        last.map(|(last, from)| counted(last, from, held))
     }
 
     /// When [`Refusals::due`] has something.
@@ -73,15 +73,16 @@ impl Refusals {
 }
 
 /// The last of `held` refusals, which stands for all of them.
-fn counted(last: Note, held: u64) -> Note {
+fn counted(last: Note, address: Option<String>, held: u64) -> Note {
     match last {
         last if held == 1 => last,
-        Note::RequestRefused { endpoint, status, why } => {
-            Note::RequestRefused { endpoint, status, why: format!("{why} (the last of {held} refusals)") }
+        Note::RequestRefused { endpoint, status, from, why } => {
+            Note::RequestRefused { endpoint, status, from, why: format!("{why} (the last of {held} refusals)") }
         }
         Note::OfferRefused { endpoint, reason, .. } => {
             let status = routes::refused(reason, None).status().code();
-            Note::RequestRefused { endpoint, status, why: format!("{} (the last of {held} refusals)", reason.as_str()) }
+            let why = format!("{} (the last of {held} refusals)", reason.says());
+            Note::RequestRefused { endpoint, status, from: address, why }
         }
         Note::LoginFailed { peer, user, .. } => Note::LoginFailed { peer, user, failures: held },
         other => other,
@@ -90,7 +91,7 @@ fn counted(last: Note, held: u64) -> Note {
 
 #[cfg(test)]
 mod tests {
-    use holdfast_core::input::RefuseReason;
+    use holdfast_core::input::{RefuseReason, RequestId};
 
     use super::*;
 
@@ -99,34 +100,34 @@ mod tests {
     }
 
     fn denied(endpoint: u32, why: &str) -> Note {
-        Note::RequestRefused { endpoint: EndpointId(endpoint), status: 401, why: why.to_owned() }
+        Note::RequestRefused { endpoint: EndpointId(endpoint), status: 401, from: None, why: why.to_owned() }
     }
 
     #[test]
     fn the_first_is_told_at_once_and_the_others_once_a_second_with_their_count() {
         let mut refusals = Refusals::default();
-        assert_eq!(refusals.sift(at(0), denied(0, "a")), Some(denied(0, "a")));
+        assert_eq!(refusals.sift(at(0), denied(0, "a"), None), Some(denied(0, "a")));
         assert_eq!(refusals.deadline(), None, "nothing waits");
         for n in 0..5 {
-            assert_eq!(refusals.sift(at(100 + n), denied(0, "b")), None);
+            assert_eq!(refusals.sift(at(100 + n), denied(0, "b"), None), None);
         }
-        assert_eq!(refusals.sift(at(200), denied(1, "of another")), Some(denied(1, "of another")));
+        assert_eq!(refusals.sift(at(200), denied(1, "of another"), None), Some(denied(1, "of another")));
         assert_eq!(refusals.deadline(), Some(at(1000)));
         assert_eq!(refusals.due(at(999)), None);
         assert_eq!(refusals.due(at(1000)), Some(denied(0, "b (the last of 5 refusals)")));
         assert_eq!((refusals.due(at(1000)), refusals.deadline()), (None, None));
-        assert_eq!(refusals.sift(at(1500), denied(0, "c")), None, "a second after every line");
+        assert_eq!(refusals.sift(at(1500), denied(0, "c"), None), None, "a second after every line");
         assert_eq!(refusals.due(at(2000)), Some(denied(0, "c")));
-        assert_eq!(refusals.sift(at(3000), denied(0, "d")), Some(denied(0, "d")));
+        assert_eq!(refusals.sift(at(3000), denied(0, "d"), None), Some(denied(0, "d")));
     }
 
     #[test]
     fn logins_that_fail_are_told_once_a_second_whoever_tries() {
         let mut refusals = Refusals::default();
         let failed = |peer: &str, failures| Note::LoginFailed { peer: peer.into(), user: None, failures };
-        assert_eq!(refusals.sift(at(0), failed("a", 1)), Some(failed("a", 1)));
-        assert_eq!(refusals.sift(at(10), denied(0, "of an endpoint")), Some(denied(0, "of an endpoint")));
-        assert_eq!([20, 30, 40].map(|ms| refusals.sift(at(ms), failed("b", 1))), [const { None }; 3]);
+        assert_eq!(refusals.sift(at(0), failed("a", 1), None), Some(failed("a", 1)));
+        assert_eq!(refusals.sift(at(10), denied(0, "of an endpoint"), None), Some(denied(0, "of an endpoint")));
+        assert_eq!([20, 30, 40].map(|ms| refusals.sift(at(ms), failed("b", 1), None)), [const { None }; 3]);
         assert_eq!(refusals.due(at(1000)), Some(failed("b", 3)));
         assert_eq!(refusals.due(at(2000)), None);
     }
@@ -134,16 +135,19 @@ mod tests {
     #[test]
     fn refusals_of_the_core_are_counted_with_them_and_other_notes_pass() {
         let mut refusals = Refusals::default();
-        let refused = Note::OfferRefused { endpoint: EndpointId(0), reason: RefuseReason::HolderLive, waited: 0 };
-        assert_eq!(refusals.sift(at(0), refused.clone()), Some(refused.clone()));
-        assert_eq!(refusals.sift(at(10), denied(0, "a")), None);
-        assert_eq!(refusals.sift(at(20), refused.clone()), None);
+        let (request, reason) = (RequestId(3), RefuseReason::HolderLive);
+        let refused = Note::OfferRefused { request, endpoint: EndpointId(0), reason, waited: 0 };
+        let from = || Some(String::from("192.0.2.1"));
+        assert_eq!(refusals.sift(at(0), refused.clone(), from()), Some(refused.clone()));
+        assert_eq!(refusals.sift(at(10), denied(0, "a"), None), None);
+        assert_eq!(refusals.sift(at(20), refused.clone(), from()), None);
         let draining = Note::Draining { sessions: 0, viewers: 0 };
-        assert_eq!(refusals.sift(at(30), draining.clone()), Some(draining));
+        assert_eq!(refusals.sift(at(30), draining.clone(), None), Some(draining));
         let told = Note::RequestRefused {
             endpoint: EndpointId(0),
             status: 503,
-            why: "holder-live (the last of 2 refusals)".into(),
+            from: from(),
+            why: format!("{} (the last of 2 refusals)", reason.says()),
         };
         assert_eq!(refusals.due(at(1000)), Some(told));
         assert_eq!(refusals.due(at(5000)), None);

@@ -1,6 +1,7 @@
 //! What the server is told when it starts.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ pub struct Settings {
     pub api_tokens: Vec<String>,
     /// How the media side hands audio over.
     pub audio: Codec,
-    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`].
+    /// Seconds between 1970-01-01T00:00:00Z and [`Time::ZERO`], as the wall clock had it then.
     pub epoch: u64,
     /// Where each channel comes from, in the order of the configuration.
     pub origins: Vec<Vec<Origin>>,
@@ -57,6 +58,8 @@ pub struct Settings {
     pub wrong_login: WrongLogin,
     /// Whether clients come in over TLS.
     pub secure: bool,
+    /// Where clients and edges come in: nothing of a provider's is fetched from there.
+    pub listeners: Vec<SocketAddr>,
 }
 
 /// Which calls of the core are written down.
@@ -118,6 +121,7 @@ impl Default for Settings {
             trusted_proxies: Vec::new(),
             wrong_login: WrongLogin::default(),
             secure: false,
+            listeners: Vec::new(),
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Looked {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Said {
-    Files(usize, u64),
+    Files { files: usize, unnamed: u64, empty: u64 },
     Failed,
 }
 
@@ -76,8 +76,9 @@ impl Server {
             };
             let fault = scan.failed.iter().find(|(own, _)| *own == place).map(|(_, why)| why.clone());
             let files = self.shelves.libraries.count(place);
-            let unnamed = scan.unnamed.iter().find(|(own, _)| *own == place).map_or(0, |(_, count)| *count);
-            let said = if fault.is_some() { Said::Failed } else { Said::Files(files, unnamed) };
+            let of = |all: &[(usize, u64)]| all.iter().find(|(own, _)| *own == place).map_or(0, |(_, count)| *count);
+            let (unnamed, empty) = (of(&scan.unnamed), of(&scan.empty));
+            let said = if fault.is_some() { Said::Failed } else { Said::Files { files, unnamed, empty } };
             let state = &mut self.shelves.states[place];
             state.fault.clone_from(&fault);
             if fault.is_none() {
@@ -88,7 +89,7 @@ impl Server {
             }
             let note = match fault {
                 Some(why) => Note::LibraryFault { library, why, kept: files as u64 },
-                None => Note::LibraryRead { library, files: files as u64, unnamed, cut_short: scan.cut_short },
+                None => Note::LibraryRead { library, files: files as u64, unnamed, empty, cut_short: scan.cut_short },
             };
             self.tell(now, note);
         }

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use holdfast_core::input::{
-    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, SourceId, Writer,
+    AllocationId, ChannelId, FeedId, Grant, Input, Loss, Note, Output, ProviderId, RefuseReason, RequestId, SourceId,
+    Writer,
 };
 use holdfast_core::pull::Phase;
 use holdfast_core::time::{Time, Timers};
@@ -27,6 +28,7 @@ use crate::http::{FieldValue, Request, Via};
 use crate::media::{MediaCommand, Unit};
 use crate::origin::Origin;
 use crate::ovt;
+use crate::providers::Form;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
@@ -52,6 +54,8 @@ struct Channel {
     spliced: Option<SourceId>,
     /// What became of each of its origins last, in words.
     faults: BTreeMap<u32, String>,
+    /// The same of the one that was asked last, unless it is being asked again.
+    last: Option<(Loss, String)>,
     /// What its origin calls it, where that is said.
     uuid: Option<String>,
     /// The servers through which the request came for which it is fetched.
@@ -209,6 +213,11 @@ impl Server {
 
     /// Does what the core says about a source.
     pub(super) fn execute_source(&mut self, now: Time, output: Output) {
+        if let Output::Open { channel, .. } = &output
+            && let Some(own) = self.sources.channels.get_mut(channel)
+        {
+            own.last = None;
+        }
         match output {
             Output::Open { source, channel, index, grant: Some(grant) } => {
                 self.open_granted(source, channel, index, grant)
@@ -242,7 +251,7 @@ impl Server {
             Origin::Ovt { host, port, target, generation } => {
                 muxer = Some(Muxer::new());
                 let link = self.connect(Owner::Source(id), Target { host, port, tls: false });
-                let opened = ovt::UnixMillis(self.settings.epoch * 1000 + now.as_micros() / 1000);
+                let opened = ovt::UnixMillis(self.wall(now).as_millis() as u64);
                 let via = Some(self.via(channel).as_str().to_owned());
                 let client = ovt::Client::through(via, &target, generation, opened);
                 Means::Ovt(Box::new(Conversation { link, client, taken: [None; 2], first: None }))
@@ -288,7 +297,7 @@ impl Server {
     }
 
     fn fail_to_open(&mut self, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
-        self.tell_fault(channel, index, why);
+        self.tell_fault((channel, index), loss, why);
         self.inbox.push_back(Input::Lost { source: id, loss });
     }
 
@@ -333,18 +342,39 @@ impl Server {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
             let why = self.sources.redacted(id, why);
-            self.tell_fault(channel, index, why);
+            self.tell_fault((channel, index), loss, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
         }
     }
 
-    fn tell_fault(&mut self, channel: ChannelId, index: u32, why: String) {
+    /// What whoever asked for a channel, and is refused for want of media, is told of the origin that was asked last: whoever
+    /// operates this server finds there what to look for.
+    pub(super) fn lack(&self, request: RequestId, reason: RefuseReason) -> Option<String> {
+        let what = match reason {
+            RefuseReason::NoSource => "no origin of this channel can be had at present",
+            RefuseReason::StartTimeout => "no media came in time",
+            _ => return None,
+        };
+        let channel = self.connections.get(*self.requests.get(&request)?)?.channel?;
+        let (loss, why) = self.sources.channels.get(&channel)?.last.as_ref()?;
+        let more = match loss {
+            // What these ask for is not in the words of the origin, which are a number.
+            Loss::Forbidden | Loss::NotFound | Loss::Limit | Loss::Loop if why.ends_with(char::is_numeric) => {
+                format!(": {}", loss.says())
+            }
+            _ => String::new(),
+        };
+        Some(format!("{what}: {why}{more}; /api/status says what became of each"))
+    }
+
+    fn tell_fault(&mut self, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
         let origins = self.settings.origins.get(channel.0 as usize);
         // Origins and libraries repeat in their words what they were asked for.
         let why = origins.and_then(|all| all.get(index as usize)).map_or(why.clone(), |origin| origin.redact(&why));
         self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
         if let Some(own) = self.channel_mut(channel) {
+            own.last = Some((loss, why.clone()));
             own.faults.insert(index, why);
         }
     }
@@ -405,8 +435,9 @@ impl Server {
         let Some(source) = self.sources.sources.get_mut(&id) else { return };
         if let (Some((provider, ..)), false) = (&source.granted, std::mem::replace(&mut source.proved, true))
             && let Some(own) = self.providers.get_mut(*provider)
+            && let Some((title, _)) = self.edge.edge().pull().title_of(source.channel)
         {
-            own.came_as_ts();
+            own.came(title, Form::Ts);
         }
         let (feed, from, of) = (source.feed, Writer::Source(id), source.channel);
         let random_access = segment.random_access.is_some();
@@ -457,15 +488,5 @@ impl Server {
             }
             self.stream(now, id, &turn.data);
         }
-    }
-}
-
-/// What an origin's answer other than a stream says, in HTTP and in OVT, which took its codes from there.
-fn refusal(code: u32) -> Loss {
-    match code {
-        401 | 403 => Loss::Forbidden,
-        404 | 410 => Loss::NotFound,
-        508 => Loss::Loop,
-        _ => Loss::Refused,
     }
 }

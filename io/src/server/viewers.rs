@@ -47,7 +47,7 @@ impl Server {
     pub(super) fn viewer_ended(&mut self, now: Time, viewer: ViewerId, reason: ViewerEnd) {
         let Some(place) = self.viewers.get_mut(viewer.index()) else { return };
         let Some((_, id)) = place.take_if(|(own, _)| *own == viewer) else { return };
-        if reason == ViewerEnd::Preempted && self.show_slate(now, id) {
+        if matches!(reason, ViewerEnd::Preempted | ViewerEnd::GraceOver) && self.show_slate(now, id) {
             return;
         }
         if let Some(connection) = self.connections.get_mut(id) {

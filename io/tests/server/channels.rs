@@ -232,8 +232,15 @@ fn what_an_origin_answers_decides_what_it_is() {
         assert!(desk.faults().iter().any(|why| why.contains(words)), "{:?}", desk.faults());
         assert!(!format!("{:?}", desk.notes).contains("secret"));
         assert!(desk.links.is_empty(), "the link is dropped");
-        let answer = desk.read(viewer);
-        assert!(answer.starts_with("HTTP/1.1 502 ") && header(&answer, "Retry-After").is_some(), "{answer}");
+        // Whoever is refused is told so too, also from memory.
+        let again = desk.watch();
+        for viewer in [viewer, again] {
+            let answer = desk.read(viewer);
+            assert!(answer.starts_with("HTTP/1.1 502 ") && header(&answer, "Retry-After").is_some(), "{answer}");
+            assert!(answer.contains(words) && !answer.contains("secret"), "{answer}");
+            let loss = if answer.contains("origin answers 4") || loss == Loss::Loop { loss.says() } else { words };
+            assert!(answer.contains(loss), "{answer}");
+        }
         assert!(desk.server.sources().is_empty());
     }
 }

@@ -6,6 +6,7 @@ mod chain;
 mod channels;
 mod desk;
 mod drain;
+mod forbidden;
 mod hls;
 mod ice;
 mod journal;

@@ -1,9 +1,10 @@
 //! Playlists of providers, and what they name.
 
+use holdfast_core::config::Strategy;
 use holdfast_io::server::ConnId;
 
 use crate::desk::{Desk, header};
-use crate::titles::{body, desk, desk_for_a_day, status_of};
+use crate::titles::{body, desk, desk_for_a_day, desk_of_one_place, status_of};
 
 const LIVE: &str = "/live/anna/anna-secret/151514632.m3u8";
 
@@ -69,6 +70,62 @@ fn a_live_playlist_leads_here_and_nowhere_else() {
     let (link, _) = desk.asked_of_provider();
     desk.link_says(link, "HTTP/1.1 400 Bad Request\r\n\r\n");
     assert_eq!(status_of(&desk.read(client)), 400, "V7");
+}
+
+/// The path of a stream, as Anna's list has it.
+fn listed(desk: &mut Desk, name: &str) -> String {
+    let list = desk.ask("GET /get.php?username=anna&password=anna-secret&output=m3u8 HTTP/1.1\r\nHost: h\r\n\r\n");
+    let mut lines = body(&list).lines();
+    lines.find(|line| line.ends_with(&format!(",{name}"))).unwrap_or_else(|| panic!("{name}: {list}"));
+    lines.next().and_then(|url| url.strip_prefix("http://h")).unwrap().to_owned()
+}
+
+#[test]
+fn a_player_of_hls_changes_channels_with_one_account_and_one_place_and_an_operator_sees_for_whom_it_is_kept() {
+    let mut desk = desk_of_one_place(&[Strategy::EvictSameIpOldest]);
+    let film = listed(&mut desk, "Film");
+    let film = desk.wants(&film, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\nabc");
+    let mut last: Option<String> = None;
+    for name in ["One", "Two", "One"] {
+        let path = listed(&mut desk, name);
+        let (_, index) = playlist(&mut desk, &path, MEDIA);
+        assert!(desk.closed.contains(&film), "{name}");
+        let media = addresses(&path, &index);
+        let (_, list) = playlist(&mut desk, &media[0], MEDIA);
+        let part = addresses(&media[0], &list).pop().unwrap();
+        let client = desk.wants(&part, "");
+        let (link, _) = desk.asked_of_provider();
+        desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc");
+        assert_eq!(body(&desk.read(client)), "abc");
+        if let Some(before) = last.replace(part) {
+            let late = desk.wants(&before, "");
+            assert_eq!(status_of(&desk.read(late)), 403, "what it watched before is over");
+        }
+        desk.run(desk.now + 4_000);
+        let account = desk.status()["providers"][0]["accounts"][0].clone();
+        assert_eq!((&account["used"], &account["reserved"]), (&0.into(), &1.into()), "{account}");
+        let kept = &account["reservations"][0];
+        assert_eq!((&kept["title"], &kept["users"]), (&name.into(), &serde_json::json!(["anna"])), "{account}");
+        assert_eq!((&kept["kind"], &kept["state"]), (&"hls".into(), &"preserved".into()), "{account}");
+        assert_eq!((&kept["age_ms"], &kept["left_ms"]), (&4_000.into(), &11_000.into()), "{account}");
+        let users = "holdfast_account_users{provider=\"provider\",account=\"1\",user=\"anna\",state=\"reserved\"}";
+        assert_eq!(desk.metric(users), Some(1));
+    }
+}
+
+#[test]
+fn a_playlist_that_its_users_other_playback_keeps_out_is_told_so() {
+    let mut desk = desk_of_one_place(&[]);
+    let film = listed(&mut desk, "Film");
+    desk.wants(&film, "");
+    let (link, _) = desk.asked_of_provider();
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\nabc");
+    let index = listed(&mut desk, "One");
+    let index = desk.wants(&index, "");
+    let answer = desk.read(index);
+    assert!(status_of(&answer) == 503 && answer.contains("user-limit"), "{answer}");
 }
 
 #[test]
@@ -233,9 +290,9 @@ fn what_has_no_stream_is_beside_it_and_what_is_dash_is_elsewhere() {
 fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
     let mut desk = desk();
     for path in [
-        "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.ts",
-        "/timeshift/anna/anna-secret/60/2026-11-30%3A20-15/564845761",
-        "/timeshift.php?username=anna&password=anna-secret&stream=564845761&start=2026-11-30:20-15&duration=60",
+        "/timeshift/anna/anna-secret/60/2023-11-13:20-15/564845761.ts",
+        "/timeshift/anna/anna-secret/60/2023-11-13%3A20-15/564845761",
+        "/timeshift.php?username=anna&password=anna-secret&stream=564845761&start=2023-11-13:20-15&duration=60",
     ] {
         let client = desk.wants(path, "Range: bytes=100-\r\n");
         let (link, asked) = desk.asked_of_provider();
@@ -245,7 +302,7 @@ fn a_recording_is_fetched_as_a_stream_or_as_a_playlist() {
         assert_eq!((status_of(&answer), body(&answer)), (206, "abc"));
     }
     let ended = format!("{MEDIA}#EXT-X-ENDLIST\n");
-    let path = "/timeshift/anna/anna-secret/60/2026-11-30:20-15/564845761.m3u8";
+    let path = "/timeshift/anna/anna-secret/60/2023-11-13:20-15/564845761.m3u8";
     let (_, list) = playlist(&mut desk, path, &ended);
     let parts = addresses(path, &list);
     assert!(list.contains("#EXT-X-ENDLIST") && parts.len() == 4 && parts[3].starts_with("/hls/"), "{list}");

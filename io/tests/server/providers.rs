@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use holdfast_core::config::{Account, Config, Provider, User};
-use holdfast_core::input::{Note, ProviderId, UserId};
-use holdfast_io::providers::{Belonging, Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+use holdfast_core::input::{Left, Note, ProviderId, UserId};
+use holdfast_io::providers::{Belonging, Credentials, Dialect, Guide, Location, Output, ProviderSettings, Reach};
 use holdfast_io::server::{Action, ConnId, ConnectError, LinkId, Settings, WrongLogin};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
@@ -40,7 +40,7 @@ pub fn provider(url: &str, accounts: &[(&str, &str)]) -> ProviderSettings {
         output: Output::Auto,
         via: false,
         groups: Vec::new(),
-        allow_private: false,
+        reach: Reach::Public,
         entries: 1_000_000,
         bytes: 1 << 20,
         accounts: accounts.iter().map(own).collect(),
@@ -291,15 +291,18 @@ fn a_guide_that_is_missing_is_asked_for_when_the_catalogue_is() {
 #[test]
 fn a_catalogue_that_redirects_leads_into_no_house_of_ours() {
     for allow_private in [false, true] {
-        let own = ProviderSettings { allow_private, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+        let reach = if allow_private { Reach::Machine } else { Reach::Public };
+        let own = ProviderSettings { reach, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
         let elsewhere =
             |host: &str| format!("HTTP/1.1 302 Found\r\nLocation: http://{host}/x.m3u\r\nContent-Length: 0\r\n\r\n");
+        let near = "it leads to 127.0.0.1, a private address, which is refused; `allow_private` of the provider would allow it";
         let mut desk = self::desk(vec![own.clone()]);
         desk.serves("#EXTM3U url-tvg=\"http://127.0.0.1/x.xml\"\n#EXTINF:-1 tvg-id=\"a\",A\nhttp://l.example/1.ts\n");
         assert_eq!(desk.links.len(), usize::from(allow_private), "its guide is said by the list");
+        assert_eq!(desk.read_notes().contains(&format!("the guide: {near}")), !allow_private);
         let mut desk = self::desk(vec![own.clone()]);
         desk.answers(&elsewhere("127.0.0.1"));
-        let why = "the catalogue: it redirects to a private address, which `allow_private` would allow";
+        let why = format!("the catalogue: {near}");
         assert_eq!(desk.read_notes(), if allow_private { vec![] } else { vec![why] });
         let mut desk = self::desk(vec![own]);
         desk.answers(&elsewhere("cdn.example"));
@@ -623,8 +626,17 @@ fn one_that_is_gone_and_a_panel_that_gives_ts_change_nothing() {
     let conn = desk.plays("One");
     let (link, _) = asked(&mut desk);
     desk.link_says(link, NOT_FOUND);
+    assert!(desk.read(conn).starts_with("HTTP/1.1 302 "), "a panel may have both kinds");
     desk.run(desk.now + 60_000);
-    assert!(!desk.read(conn).starts_with("HTTP/1.1 302 "));
+    let conn = hls(&mut desk, "One");
+    let (link, path) = asked(&mut desk);
+    assert_eq!(path, "/live/u/v/11.m3u8");
+    desk.link_says(link, LISTED);
+    desk.link_ends(link);
+    assert!(desk.read(conn).starts_with("HTTP/1.1 200 "));
+    desk.run(desk.now + 60_000);
+    desk.plays("Two");
+    assert_eq!(asked(&mut desk).1, "/live/u/v/12.ts", "and the other one as before");
     // Nor is what the operator or the panel says passed over.
     let mut desk = panel(r#"["ts"]"#);
     let conn = desk.plays("One");
@@ -897,5 +909,181 @@ fn what_is_looked_through_in_vain_is_so_bit_by_bit() {
         }
         assert!(content(&String::from_utf8_lossy(&written)).contains(what), "{path}");
         assert!(idle >= 2, "{path}: {idle} turns without anything");
+    }
+}
+
+#[test]
+fn numbers_in_the_lists_of_the_api_are_those_of_their_places_whatever_providers_number() {
+    let list = |name: &str| {
+        format!(
+            "#EXTM3U\n#EXTINF:-1 tvg-chno=\"1\" group-title=\"News\",{name} one\nhttp://l.example/live/a/b/1.ts\n\
+             #EXTINF:-1 group-title=\"Sport\",{name} two\nhttp://l.example/live/a/b/2.ts\n\
+             #EXTINF:-1 tvg-chno=\"1\" group-title=\"Films\",{name} film\nhttp://l.example/movie/a/b/3.mkv\n"
+        )
+    };
+    let other = ProviderSettings { name: String::from("other"), ..provider("http://q.example/l.m3u", &[("a", "b")]) };
+    let mut desk = desk(vec![provider("http://p.example/l.m3u", &[("a", "b")]), other]);
+    for name in ["First", "Second"] {
+        desk.serves(list(name));
+    }
+    let numbers = |all: &Value| -> Vec<u64> {
+        all.as_array().into_iter().flatten().filter_map(|own| own["num"].as_u64()).collect()
+    };
+    let live = desk.api("anna", "get_live_streams");
+    assert_eq!(numbers(&live), [1, 2, 3, 4], "{live}");
+    assert_eq!(numbers(&desk.api("anna", "get_vod_streams")), [1, 2]);
+    // Whoever looks in one category finds it under the same number.
+    let sport = live[1]["category_id"].as_str().unwrap();
+    assert_eq!(numbers(&desk.api("anna", &format!("get_live_streams&category_id={sport}"))), [2, 4]);
+    let all: Value = serde_json::from_str(&desk.asks("/panel_api.php?username=anna&password=x")).unwrap();
+    let streams = all["available_channels"].as_object().unwrap().values();
+    let mut numbers: Vec<u64> = streams.filter_map(|own| own["num"].as_u64()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
+}
+
+#[test]
+fn only_what_is_live_has_the_number_of_a_channel_in_the_list() {
+    let list = "#EXTM3U\n#EXTINF:-1 tvg-chno=\"7\",Live\nhttp://l.example/live/a/b/1.ts\n\
+                #EXTINF:-1 tvg-chno=\"7\",Film\nhttp://l.example/movie/a/b/2.mkv\n\
+                #EXTINF:-1 tvg-chno=\"7\",Series S01E01\nhttp://l.example/series/a/b/3.mkv\n";
+    let mut desk = desk(vec![provider("http://p.example/l.m3u", &[("a", "b")])]);
+    desk.serves(list);
+    let list = desk.asks("/get.php?username=anna&password=x");
+    let numbered: Vec<&str> = list.lines().filter(|line| line.contains("tvg-chno=\"7\"")).collect();
+    assert!(numbered.len() == 1 && numbered[0].ends_with(",Live"), "{list}");
+    assert_eq!(list.matches("#EXTINF").count(), 3, "{list}");
+}
+
+#[test]
+fn what_its_catalogue_says_is_recorded_no_more_is_asked_of_nobody() {
+    let list = "#EXTM3U\n#EXTINF:-1 catchup=\"xc\" catchup-days=\"3\",Dated\nhttp://l.example/live/a/b/1.ts\n\
+                #EXTINF:-1 catchup=\"xc\",Undated\nhttp://l.example/live/a/b/2.ts\n";
+    let mut desk = desk(vec![provider("http://p.example/l.m3u", &[("a", "b")])]);
+    desk.serves(list);
+    let (dated, undated) = (desk.id_of("Dated"), desk.id_of("Undated"));
+    // It is 2026-11-29 20:00. A day more than it says is asked for: providers are generous.
+    for (id, start, asked) in [
+        (dated, "2026-11-25:20-00", true),
+        (dated, "2026-11-25:19-59", false),
+        (dated, "1990-01-01:00-00", false),
+        (undated, "1990-01-01:00-00", true),
+    ] {
+        let client = desk.connect();
+        desk.send(client, format!("GET /timeshift/anna/x/60/{start}/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert_eq!(!desk.links.is_empty(), asked, "{start}");
+        if asked {
+            desk.answers("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+        } else {
+            let answer = desk.read(client);
+            assert!(answer.starts_with("HTTP/1.1 404 ") && answer.contains("not-recorded-any-more"), "{answer}");
+            assert!(answer.contains("kept for 3 days"), "{answer}");
+        }
+        desk.run(desk.now + 2_000);
+    }
+    let live = desk.api("anna", "get_live_streams");
+    let told = |n: usize| [&live[n]["tv_archive"], &live[n]["tv_archive_duration"]].map(Value::as_u64);
+    assert_eq!((told(0), told(1)), ([Some(1), Some(3)], [Some(1), Some(1)]), "{live}");
+}
+
+#[test]
+fn what_an_account_logs_in_with_is_told_to_whoever_may_read_it() {
+    for (tokens, name, label) in [(vec![String::from("key")], "tv/1 (box-1)", "1 (box-1)"), (Vec::new(), "tv/1", "1")] {
+        let own = provider("http://p.example/l.m3u", &[("box-1", "hunter2")]);
+        let settings = Settings { api_tokens: tokens, ..Settings::default() };
+        let mut desk = desk_of(vec![own], vec![User { name: "anna".into(), ..User::default() }], settings);
+        desk.serves("#EXTM3U\n#EXTINF:-1,Film\nhttp://l.example/movie/a/b/3.mkv\n");
+        let mut ask =
+            |path: &str| desk.ask(&format!("GET {path} HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer key\r\n\r\n"));
+        let status: Value = serde_json::from_str(&content(&ask("/api/status"))).unwrap();
+        assert_eq!(status["providers"][0]["accounts"][0]["name"], name);
+        let metrics = ask("/metrics");
+        let line = format!("holdfast_account_name{{provider=\"tv\",account=\"1\",name=\"{label}\"}} 1\n");
+        assert!(metrics.contains(&line) && !metrics.contains("hunter2"), "{metrics}");
+    }
+}
+
+#[test]
+fn a_guide_that_is_broken_is_told_once_and_the_last_good_one_is_kept() {
+    let zipped = |text: &str| {
+        use std::io::Write;
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let (cut, packed) = (&XML[..XML.len() - 40], zipped(XML));
+    let mut wrong = packed.clone();
+    wrong.iter_mut().skip(20).take(40).for_each(|byte| *byte ^= 0x55);
+    for (broken, why) in [
+        (cut.as_bytes(), "it breaks off before its end (</tv>)"),
+        (XML.strip_suffix("</tv>").unwrap().as_bytes(), "it breaks off before its end (</tv>)"),
+        (b"<html>pay first</html>", "it is no XMLTV"),
+        (b"", "it is no XMLTV"),
+        (b"<tv><programme start=\"x\"></programme></tv>", "none of the programmes in it can be read"),
+        (&packed[..packed.len() / 2], "it ended early"),
+        (&wrong, "its compression is broken"),
+    ] {
+        let mut desk = listed();
+        let guide = desk.asks("/xmltv.php?username=anna&password=x");
+        desk.notes.clear();
+        for round in 1..=2 {
+            desk.run(round * 3_600_000);
+            desk.serves(LIST);
+            desk.serves(broken);
+            let expected = (format!("the guide: {why}"), Left::Former(2));
+            assert_eq!(faults(&mut desk), if round == 1 { vec![expected] } else { Vec::new() });
+            assert_eq!(desk.status()["providers"][0]["fault"], format!("the guide: {why}"));
+            assert_eq!(desk.asks("/xmltv.php?username=anna&password=x"), guide);
+        }
+    }
+    // Where there was none before, a part of it is better than nothing.
+    let mut desk = desk(vec![provider("http://p.example/x.m3u", &[("a", "b")])]);
+    desk.serves(LIST);
+    desk.serves(cut);
+    let why = String::from("the guide: it breaks off before its end (</tv>)");
+    assert_eq!(faults(&mut desk), [(why.clone(), Left::Beginning(1))], "nothing was read last");
+    assert!(desk.asks("/xmltv.php?username=anna&password=x").contains("Now &amp; here"));
+    // As long as it never comes whole, the newest part of it is shown.
+    desk.run(3_600_000);
+    desk.serves(LIST);
+    desk.serves(cut.replace("Now", "Then"));
+    assert_eq!(faults(&mut desk), [], "as before");
+    assert!(desk.asks("/xmltv.php?username=anna&password=x").contains("Then &amp; here"));
+    // Of one that has nothing in it there is nothing.
+    let mut desk = self::desk(vec![provider("http://p.example/x.m3u", &[("a", "b")])]);
+    desk.serves(LIST);
+    desk.serves("<tv>");
+    assert_eq!(faults(&mut desk), [(why, Left::Nothing)]);
+}
+
+/// Why a catalogue or a guide could not be read, and what there is of it.
+fn faults(desk: &mut Desk) -> Vec<(String, Left)> {
+    let told = desk.notes.drain(..).filter_map(|note| match note {
+        Note::CatalogFault { why, left, .. } => Some((why, left)),
+        _ => None,
+    });
+    told.collect()
+}
+
+#[test]
+fn how_much_of_a_guide_cannot_be_read_is_told() {
+    for (guide, expected) in [
+        (XML.to_owned(), (2, 0)),
+        // A tag that does not match, one that is never closed, and a time that is none.
+        (XML.replace("</desc>", "</dsc>"), (1, 1)),
+        (XML.replace("here</title>", "here"), (1, 1)),
+        (XML.replace("\"20261129193000 ", "\"soon "), (1, 1)),
+    ] {
+        let mut desk = desk(vec![provider("http://p.example/x.m3u", &[("a", "b")])]);
+        desk.serves(LIST);
+        desk.serves(&guide);
+        let read = desk.notes.iter().find_map(|note| match note {
+            Note::GuideRead { programmes, skipped, .. } => Some((*programmes, *skipped)),
+            _ => None,
+        });
+        assert_eq!(read, Some(expected), "{guide}");
+        assert_eq!(faults(&mut desk), []);
+        let told = desk.asks("/xmltv.php?username=anna&password=x");
+        assert!(told.contains("Next") && told.ends_with("</tv>\n"), "{told}");
     }
 }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use holdfast_core::config::User;
+use holdfast_core::input::{Loss, Note, RefuseReason, UserId};
 use holdfast_io::providers::{Guide, ProviderSettings};
-use holdfast_io::server::{Clip, ConnId, ConnectError, Settings, Slates};
+use holdfast_io::server::{Clip, ConnId, ConnectError, LinkId, Settings, Slates};
 use holdfast_io::ts::behind;
 
 use crate::channels::{Encoder, OK, media};
@@ -66,6 +67,35 @@ fn nothing_is_kept_of_a_stream_that_nobody_watches_any_more() {
 }
 
 #[test]
+fn whoever_is_refused_a_stream_is_told_what_its_provider_answered() {
+    for (answer, words) in [
+        ("404 Not Found\r\nContent-Length: 0", "the origin answers 404"),
+        ("403 Forbidden\r\nContent-Length: 0", "the origin answers 403: it refuses the credentials"),
+        ("500 Oh\r\nContent-Length: 0", "the origin answers 500"),
+        ("200 OK\r\nContent-Type: text/html", "web page"),
+        ("200 OK\r\nContent-Length: 0", "the origin ended the stream"),
+    ] {
+        let mut desk = desk(1, Settings::default());
+        let conn = plays(&mut desk, "anna", "S0");
+        for _ in 0..10 {
+            if desk.links.is_empty() {
+                break;
+            }
+            desk.answers(&format!("HTTP/1.1 {answer}\r\n\r\n"));
+            desk.run(desk.now + 1000);
+        }
+        let refusal = desk.read(conn);
+        assert!(refusal.starts_with("HTTP/1.1 50") && refusal.contains(words), "{answer}: {refusal}");
+        // Also whoever asks just behind, and polls.
+        let id = desk.id_of("S0");
+        let index = desk.asks(&format!("/live/ben/x/{id}.m3u8"));
+        let media = index.lines().find(|line| line.contains("?v=")).unwrap().replace("../../", "/live/");
+        let again = desk.ask(&format!("GET {media} HTTP/1.1\r\nHost: h\r\n\r\n"));
+        assert!(again.contains(words), "{answer}: {again}");
+    }
+}
+
+#[test]
 fn an_operator_sees_what_is_watched_at_providers() {
     let mut desk = desk(2, Settings::default());
     let conn = plays(&mut desk, "anna", "S1");
@@ -81,7 +111,9 @@ fn an_operator_sees_what_is_watched_at_providers() {
     assert_eq!((&channel["name"], &channel["state"], &channel["viewers"]), (&"S1".into(), &"live".into(), &1.into()));
     assert_eq!((&channel["kept"]["label"], &channel["sources"][0]["label"]), (&"tv".into(), &"tv".into()));
     let holder = format!("source {}", channel["kept"]["id"].as_str().unwrap());
-    assert_eq!(own["accounts"][0]["connections"][0]["holder"], holder.as_str());
+    let connection = &own["accounts"][0]["connections"][0];
+    assert_eq!(connection["holder"], holder.as_str());
+    assert_eq!((&connection["title"], &connection["users"]), (&"S1".into(), &serde_json::json!(["anna"])));
     let playback = status["users"][0]["playbacks"][0].clone();
     assert_eq!(playback["title"], "S1");
     assert_eq!(playback["stream"], desk.id_of("S1").to_string(), "as lists know it");
@@ -152,7 +184,7 @@ fn a_recording_that_gives_way_ends_with_the_clip() {
         let mut desk = desk(2, Settings { slates, ..Settings::default() });
         let id = desk.id_of("S0");
         let anna = desk.connect();
-        desk.send(anna, format!("GET /timeshift/anna/x/60/2026-11-30:20-15/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
+        desk.send(anna, format!("GET /timeshift/anna/x/60/2026-11-28:20-15/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
         let (link, _) = desk.link();
         desk.link_opens(link);
         desk.link_says(link, format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp2t\r\n{length}\r\n"));
@@ -255,5 +287,102 @@ fn a_stream_plays_as_hls_and_a_player_that_was_paused_comes_back() {
     for wrong in ["/live/~1/media.m3u8?v=00", "/live/~/media.m3u8", "/live/~01/index.m3u8", "/live/~x/segment-1.ts"] {
         let answer = desk.ask(&get(wrong));
         assert!(answer.starts_with("HTTP/1.1 404 ") || answer.starts_with("HTTP/1.1 410 "), "{wrong}: {answer}");
+    }
+}
+
+/// The link that was asked for after `before`, opened, if there is one.
+fn next_link(desk: &mut Desk, before: Option<LinkId>) -> Option<LinkId> {
+    let link = desk.links.last().map(|(link, _)| *link).filter(|link| Some(*link) != before)?;
+    desk.link_opens(link);
+    Some(link)
+}
+
+/// A user who may play one thing zaps to a stream, at a provider that still counts what was `closed` 1.5 s after that and answers
+/// with this status meanwhile. How often it was asked, and what the player was told.
+fn zaps(desk: &mut Desk, (name, closed, status): (&str, Option<u64>, u16)) -> (ConnId, usize, String) {
+    let (mut last, mut asked, mut told) = (desk.links.last().map(|(link, _)| *link), 0, String::new());
+    let conn = plays(desk, "anna", name);
+    for _ in 0..400 {
+        if let Some(link) = next_link(desk, last) {
+            (last, asked) = (Some(link), asked + 1);
+            if closed.is_some_and(|closed| desk.now < closed + 1_500) {
+                desk.link_says(link, format!("HTTP/1.1 {status} x\r\nContent-Length: 0\r\n\r\n"));
+            } else {
+                desk.link_says(link, OK);
+                desk.link_says(link, Encoder::new().encode(12));
+            }
+        }
+        told += &desk.read(conn);
+        if !told.is_empty() {
+            break;
+        }
+        desk.run(desk.now + 10);
+    }
+    (conn, asked, told)
+}
+
+fn zapper(streams: usize) -> Desk {
+    let own = ProviderSettings { guide: Guide::None, ..provider("http://p.example/x.m3u", &[("a", "b")]) };
+    let anna = User { name: "anna".into(), max_connections: 1, ..User::default() };
+    let mut desk = desk_of(vec![own], vec![anna], Settings::default());
+    let entry = |n| format!("#EXTINF:-1 group-title=\"News\",S{n}\nhttp://l.example/live/a/b/{n}.ts\n");
+    desk.serves(format!("#EXTM3U\n{}", (0..streams).map(entry).collect::<String>()));
+    desk
+}
+
+#[test]
+fn zapping_goes_on_at_a_provider_that_counts_late_whatever_it_answers() {
+    for status in [401, 403, 429, 456, 458, 503, 509] {
+        let mut desk = zapper(4);
+        let (mut conn, _, told) = zaps(&mut desk, ("S0", None, 200));
+        assert!(told.starts_with("HTTP/1.1 200 "), "{told}");
+        desk.notes.clear();
+        for (zap, name) in ["S1", "S2", "S3"].into_iter().enumerate() {
+            desk.run(desk.now + 1_000);
+            leaves(&mut desk, conn);
+            let closed = desk.now;
+            let (next, asked, told) = zaps(&mut desk, (name, Some(closed), status));
+            assert!(told.starts_with("HTTP/1.1 200 "), "{status}, {name}: {told}");
+            assert!(
+                if zap == 0 { (2..=5).contains(&asked) } else { asked == 1 },
+                "{status}, {name}: asked {asked} times"
+            );
+            conn = next;
+        }
+        let late = desk.notes.iter().filter(|note| matches!(note, Note::AccountLate { .. })).count();
+        let lost = desk.notes.iter().filter(|note| matches!(note, Note::AccountLost { .. } | Note::SourceLost { .. }));
+        assert_eq!((late, lost.count()), (1, 0), "{status}: {:?}", desk.notes);
+    }
+}
+
+#[test]
+fn a_limit_that_does_not_end_is_told_as_one_to_the_player_and_to_the_operator() {
+    // What may be a limit, and is not said to be one, is told as what was said.
+    let (limit, forbidden) = (RefuseReason::ProviderLimit, RefuseReason::NoSource);
+    for (status, code, why, lost) in
+        [(403, 502, forbidden, Loss::Forbidden), (429, 503, limit, Loss::Limit), (503, 503, limit, Loss::Limit)]
+    {
+        let mut desk = zapper(2);
+        let (conn, ..) = zaps(&mut desk, ("S0", None, 200));
+        desk.run(desk.now + 1_000);
+        leaves(&mut desk, conn);
+        desk.notes.clear();
+        let start = desk.now;
+        let (_, asked, told) = zaps(&mut desk, ("S1", Some(start + 60_000), status));
+        assert!(told.starts_with(&format!("HTTP/1.1 {code} ")) && told.contains(why.as_str()), "{status}: {told}");
+        assert!(told.contains("\r\nRetry-After: ") && asked == 5, "{status}: {told}");
+        assert!((2_000..2_200).contains(&(desk.now - start)), "{status}: {}", desk.now - start);
+        let told = |note: &&Note| matches!(note, Note::SourceLost { loss, lasted: 1_900_000.., .. } if *loss == lost);
+        assert_eq!(desk.notes.iter().filter(told).count(), 1, "{status}: {:?}", desk.notes);
+        // Who could not watch what, and why.
+        let refused = desk.notes.iter().find(|note| matches!(note, Note::PlaybackRefused { .. })).cloned();
+        let Some(Note::PlaybackRefused { user: UserId(0), client, reason, .. }) = refused else {
+            panic!("{status}: {:?}", desk.notes)
+        };
+        assert_eq!((client.address.to_string().as_str(), reason), ("127.0.0.1", why));
+        let about = desk.server.about(&refused.unwrap());
+        assert_eq!((about.title.as_deref(), about.from.as_deref()), (Some("S1"), Some("127.0.0.1")));
+        let counted = format!("holdfast_user_playbacks_refused_total{{user=\"anna\",reason=\"{}\"}}", why.as_str());
+        assert_eq!(desk.metric(&counted), Some(1));
     }
 }

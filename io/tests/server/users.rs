@@ -1,10 +1,12 @@
 //! Users: how they log in, what they are told, and what counts as their playbacks.
 
+use std::time::Duration;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
 use holdfast_core::input::SessionId;
-use holdfast_core::time::Time;
+use holdfast_core::time::Date;
 use holdfast_io::server::{Clip, ConnId, Limits, Settings, Slates};
 use holdfast_io::users::{Login, Password, Status};
 use serde_json::Value;
@@ -18,7 +20,7 @@ fn desk(strategies: &[Strategy], settings: Settings) -> Desk {
         user("anna", 1),
         user("ben", 2),
         User { enabled: false, ..user("carl", 1) },
-        User { until: Some(Time::from_micros(100_000_000)), ..user("dora", 1) },
+        User { until: Some(Date::from_micros(100_000_000)), ..user("dora", 1) },
     ];
     let login = |user: &User| Login {
         name: user.name.clone(),
@@ -231,16 +233,23 @@ fn what_is_posted_is_answered_as_what_is_in_a_query() {
 fn guessing_is_slowed_down_for_its_address_alone() {
     let limits = Limits { login_failures: 3, ..Limits::default() };
     let mut desk = desk(&[], Settings { limits, ..Settings::default() });
-    let wrong = get("/player_api.php?username=anna&password=guess");
-    for _ in 0..3 {
-        assert_eq!(json(&desk.ask(&wrong))["user_info"]["auth"], 0);
+    let wrong = |guess: u32| get(&format!("/player_api.php?username=anna&password=guess-{guess}"));
+    for guess in [0, 0, 0, 0, 1] {
+        assert_eq!(json(&desk.ask(&wrong(guess)))["user_info"]["auth"], 0);
     }
     let right = get("/player_api.php?username=anna&password=anna-secret");
-    let answer = desk.ask(&right);
-    assert_eq!((status_of(&answer), header(&answer, "Retry-After").as_deref()), (429, Some("21")), "{answer}");
+    assert_eq!(json(&desk.ask(&right))["user_info"]["auth"], 1, "one that is set up wrongly keeps nobody out");
+    assert_eq!(json(&desk.ask(&wrong(2)))["user_info"]["auth"], 0);
+    assert_eq!(json(&desk.ask(&right))["user_info"]["auth"], 1, "whoever was let in from there is not kept out");
+    let other = get("/player_api.php?username=ben&password=ben-secret");
+    for late in [&other, &wrong(3)] {
+        let answer = desk.ask(late);
+        assert_eq!((status_of(&answer), header(&answer, "Retry-After").as_deref()), (429, Some("21")), "{answer}");
+    }
+    assert_eq!(json(&desk.ask(&wrong(0)))["user_info"]["auth"], 0, "what is known to be wrong needs no looking at");
     desk.run(20_000);
-    assert_eq!(json(&desk.ask(&right))["user_info"]["auth"], 1);
-    assert_eq!(desk.metric("holdfast_logins_failed_total"), Some(3));
+    assert_eq!(json(&desk.ask(&other))["user_info"]["auth"], 1);
+    assert_eq!(desk.metric("holdfast_logins_failed_total"), Some(7));
 }
 
 #[test]
@@ -290,6 +299,26 @@ fn the_xtream_api_has_the_types_that_clients_rely_on() {
 }
 
 #[test]
+fn a_user_ends_on_its_date_though_the_clock_was_wrong_when_the_server_started() {
+    let mut desk = simple();
+    publish(&mut desk);
+    let path = address(&mut desk, "dora", "live", "ts");
+    let (viewer, _) = open(&mut desk, &path);
+    let told = |desk: &mut Desk| {
+        json(&desk.ask(&get("/player_api.php?username=dora&password=dora-secret")))["user_info"]["status"].clone()
+    };
+    assert_eq!(told(&mut desk), "Active");
+    desk.server.set_clock(desk.time(), Duration::from_secs(1_700_000_200));
+    desk.turn();
+    assert_eq!(told(&mut desk), "Expired");
+    assert!(desk.closed.contains(&viewer));
+    desk.server.set_clock(desk.time(), Duration::from_secs(1_700_000_050));
+    assert_eq!(told(&mut desk), "Active");
+    let (_, answer) = open(&mut desk, &path);
+    assert_eq!(status_of(&answer), 200);
+}
+
+#[test]
 fn who_may_not_play_can_still_log_in_and_see_why() {
     let mut desk = simple();
     let file = address(&mut desk, "anna", "live", "ts").rsplit('/').next().unwrap().to_owned();
@@ -322,6 +351,28 @@ fn who_may_not_play_can_still_log_in_and_see_why() {
     desk.run(100_000);
     assert_eq!(status(&mut desk, "dora", "player_api.php"), "Expired");
     refused(&mut desk, "dora");
+}
+
+#[test]
+fn what_flows_ends_when_the_time_of_its_user_is_over() {
+    let mut desk = simple();
+    desk.run(90_000);
+    let session = publish(&mut desk);
+    let [dora, anna] = ["dora", "anna"].map(|user| {
+        let path = address(&mut desk, user, "live", "ts");
+        let (id, answer) = open(&mut desk, &path);
+        assert_eq!(status_of(&answer), 200, "{answer}");
+        id
+    });
+    flow(&mut desk, session, 9_500);
+    assert!(!desk.closed.contains(&dora) && counted(&mut desk, 3) == 1);
+    flow(&mut desk, session, 500);
+    assert!(desk.closed.contains(&dora) && !desk.closed.contains(&anna));
+    assert_eq!((counted(&mut desk, 3), counted(&mut desk, 0)), (0, 1));
+    assert_eq!(desk.metric("holdfast_user_playbacks_ended_total{user=\"dora\",reason=\"expired\"}"), Some(1));
+    let path = address(&mut desk, "anna", "live", "ts").replace("anna", "dora");
+    let (_, answer) = open(&mut desk, &path);
+    assert!(status_of(&answer) == 403 && answer.contains("account-expired"), "{answer}");
 }
 
 #[test]

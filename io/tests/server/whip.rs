@@ -202,7 +202,8 @@ fn an_offer_that_the_media_side_cannot_take_is_answered_with_its_words() {
     desk.turn();
     let answer = desk.read(id);
     assert!(answer.starts_with("HTTP/1.1 422 ") && answer.contains("no decoder for it"), "{answer}");
-    let told = Note::RequestRefused { endpoint: EndpointId(0), status: 422, why: "no decoder for it".into() };
+    let (endpoint, from) = (EndpointId(0), Some(String::from("127.0.0.1")));
+    let told = Note::RequestRefused { endpoint, status: 422, from, why: "no decoder for it".into() };
     assert!(desk.notes.contains(&told), "{:?}", desk.notes);
     desk.publish();
 }

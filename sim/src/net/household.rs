@@ -7,7 +7,7 @@ use holdfast_core::config::{Account, Channel, Config, Endpoint, Live, Provider, 
 use holdfast_core::input::{EndReason, UserId};
 use holdfast_core::playback::Place;
 use holdfast_io::origin::Origin as Url;
-use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings, Reach};
 use holdfast_io::server::{Limits, Recording, Settings};
 use holdfast_io::users::{Login, Password, Status};
 use tokio::task::spawn_local;
@@ -79,7 +79,7 @@ impl Stage {
             user_agent: "VLC/3".into(),
             output: Output::Ts,
             groups: Vec::new(),
-            allow_private: true,
+            reach: Reach::Machine,
             via: false,
             entries: 1000,
             bytes: 1 << 20,

@@ -21,6 +21,7 @@ pub(crate) mod script;
 
 use std::fmt;
 use std::mem::discriminant;
+use std::time::{Duration, Instant};
 
 use holdfast_core::config::Config;
 use holdfast_core::edge::Edge;
@@ -28,11 +29,12 @@ use holdfast_core::input::{Env, Evidence, Output, SessionId};
 use holdfast_core::journal::{Answer, JournalFault, Log};
 use holdfast_core::time::Time;
 
+use crate::plain::plain;
 use crate::tape::{self, Tape};
 use crate::world::brief;
 use crate::world::options::Options;
 use crate::{Failure, Report, run_with};
-use less::less;
+use less::{Tried, less, less_coarse};
 use script::{Played, Script};
 
 /// A failure and what is left of it.
@@ -44,7 +46,33 @@ pub struct Shrunk {
     pub plan: Option<(Size, Size)>,
     /// What is left of its calls; `None` where the calls alone do not show the failure, as where the actors know more than the core.
     pub calls: Option<Calls>,
+    /// Whether there was no time to find out whether all that is left is needed.
+    pub cut_short: bool,
 }
+
+/// How long somebody waits for less; what was reached by then is what there is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Patience {
+    until: Option<Instant>,
+}
+
+impl Patience {
+    /// Until it is done.
+    pub const ENDLESS: Patience = Patience { until: None };
+
+    /// So long from now on. What was begun is ended: a run of many calls may take longer by itself.
+    #[must_use]
+    pub fn within(span: Duration) -> Self {
+        Patience { until: Instant::now().checked_add(span) }
+    }
+
+    pub(super) fn is_over(self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Of more calls than that each try takes seconds: large pieces are left out first.
+const MANY: usize = 20_000;
 
 /// How much there is in a run of the random world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,8 +106,10 @@ pub fn shrink(
     name: &str,
     seed: u64,
     options: &Options,
+    patience: Patience,
     mut progress: impl FnMut(fmt::Arguments<'_>),
 ) -> Result<Option<Shrunk>, Failure> {
+    progress(format_args!("seed {seed} of {name} is run"));
     let (result, tapes) = run_taped(name, seed, options);
     let failure = match result {
         Ok(_) => return Ok(None),
@@ -87,10 +117,11 @@ pub fn shrink(
         Err(other) => return Err(other),
     };
     let Failure::Broken { id, .. } = failure else { return Ok(None) };
+    progress(format_args!("{failure}"));
     let (mut failure, mut plan, mut all) = (failure, None, tapes);
     let before = all.first().map_or(0, |tape| tape.log().calls.len());
     if name == crate::world::RANDOM {
-        let least = plan::least(seed, options, id, &mut progress);
+        let least = plan::least(seed, options, id, patience, &mut progress);
         plan = Some((least.before, least.after));
         let (again, tapes) = run_taped(name, seed, &least.options);
         if let Err(again @ Failure::Broken { .. }) = again {
@@ -99,9 +130,9 @@ pub fn shrink(
         }
     }
     // Where the calls of the smaller run do not show it, those of the first one may.
-    let calls = all.iter().find_map(|tape| shrink_script(&Script::new(tape.log()), id, &mut progress));
+    let calls = all.iter().find_map(|tape| shrink_script(&Script::new(tape.log()), id, patience, &mut progress));
     let calls = calls.map(|calls| Calls { before, ..calls });
-    Ok(Some(Shrunk { failure, plan, calls }))
+    Ok(Some(Shrunk { failure, plan, calls, cut_short: patience.is_over() }))
 }
 
 /// Runs one seed and returns the calls of each core in it, whether it breaks something or not.
@@ -124,17 +155,46 @@ pub fn shrink_journal(
         script.rules = rules.clone();
     }
     let broken = script.play(&(0..script.len()).collect::<Vec<_>>()).broken;
-    Ok(broken.and_then(|(_, broken)| shrink_script(&script, broken.id, &mut progress)))
+    Ok(broken.and_then(|(_, broken)| shrink_script(&script, broken.id, Patience::ENDLESS, &mut progress)))
 }
 
 /// Leaves out of a run whatever it breaks `id` without. `None`: it does not break that as it is.
-fn shrink_script(script: &Script, id: &'static str, progress: &mut impl FnMut(fmt::Arguments<'_>)) -> Option<Calls> {
+fn shrink_script(
+    script: &Script,
+    id: &'static str,
+    patience: Patience,
+    progress: &mut impl FnMut(fmt::Arguments<'_>),
+) -> Option<Calls> {
     let before = script.len();
+    progress(format_args!("{before} calls are judged without their actors"));
     let breaks = |calls: &[usize]| -> Option<Played> {
         let played = script.play(calls);
         played.broken.as_ref().is_some_and(|(_, broken)| broken.id == id).then_some(played)
     };
-    let mut kept = breaks(&(0..before).collect::<Vec<_>>())?.kept;
+    let mut best = breaks(&(0..before).collect::<Vec<_>>())?;
+    let mut kept = best.kept.clone();
+    let mut attempt = |rest: &[usize]| {
+        if patience.is_over() {
+            return Tried::NoTime;
+        }
+        match breaks(rest) {
+            Some(played) => {
+                best = played;
+                Tried::Fails(best.kept.clone())
+            }
+            None => Tried::Holds,
+        }
+    };
+    if kept.len() > MANY {
+        let least = kept.len() / 16;
+        kept = less_coarse(kept, least, |rest| {
+            let tried = attempt(rest);
+            if let Tried::Fails(enough) = &tried {
+                progress(format_args!("{} of {before} calls are left", enough.len()));
+            }
+            tried
+        });
+    }
     // What comes in most often first: whole kinds of inputs are seldom needed.
     let mut kinds: Vec<usize> = Vec::new();
     for call in &kept {
@@ -145,23 +205,26 @@ fn shrink_script(script: &Script, id: &'static str, progress: &mut impl FnMut(fm
     for kind in kinds {
         let other = |call: &usize| discriminant(script.input(*call)) != discriminant(script.input(kind));
         let rest: Vec<usize> = kept.iter().copied().filter(other).collect();
-        if let Some(played) = (rest.len() < kept.len()).then(|| breaks(&rest)).flatten() {
-            kept = played.kept;
+        if rest.len() < kept.len()
+            && let Tried::Fails(enough) = attempt(&rest)
+        {
+            kept = enough;
         }
     }
     progress(format_args!("{} of {before} calls are left", kept.len()));
     let mut least = kept.len();
-    kept = less(kept, |rest| {
-        let played = breaks(rest)?;
-        if played.kept.len() * 2 < least {
-            least = played.kept.len();
+    less(kept, |rest| {
+        let tried = attempt(rest);
+        if let Tried::Fails(enough) = &tried
+            && enough.len() * 2 < least
+        {
+            least = enough.len();
             progress(format_args!("{least} of {before} calls are left"));
         }
-        Some(played.kept)
+        tried
     });
-    let played = breaks(&kept)?;
-    let (at, broken) = played.broken?;
-    Some(Calls { before, log: script.with(played.calls), at, id: broken.id, what: broken.what })
+    let (at, broken) = best.broken?;
+    Some(Calls { before, log: script.with(best.calls), at, id: broken.id, what: plain(&broken.what) })
 }
 
 impl fmt::Display for Calls {
@@ -179,7 +242,11 @@ pub fn lines(log: &Log) -> Vec<String> {
     let mut edge = Edge::new(log.head.config.clone());
     for call in &log.calls {
         lines.push(format!("{:?} → {}", call.now, brief(&call.input)));
-        lines.extend(call.answers.iter().map(|answer| format!("             · {answer:?}")));
+        lines.extend(call.answers.iter().map(|answer| match answer {
+            // They say nothing to anybody.
+            Answer::Entropy(_) => String::from("             · 16 bytes that nobody can guess"),
+            answer => format!("             · {answer:?}"),
+        }));
         let mut env = Again(call.answers.iter());
         let outputs = quiet::quietly(|| {
             edge.handle(call.now, call.input.clone(), &mut env);

@@ -203,6 +203,7 @@ impl Names {
             }
             Input::Closed { allocation } => to.allocation(allocation)?,
             Input::Tick
+            | Input::ClockSet { .. }
             | Input::Offer { .. }
             | Input::Hangup { .. }
             | Input::Drain

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::Patience;
 use super::Size;
-use super::less::less;
+use super::less::{Tried, less};
 use super::quiet::quietly;
 use crate::world::chance::Fault;
 use crate::world::options::{Actor, Faults, Options};
@@ -54,6 +55,7 @@ pub(super) fn least(
     seed: u64,
     options: &Options,
     id: &'static str,
+    patience: Patience,
     progress: &mut impl FnMut(fmt::Arguments<'_>),
 ) -> Least {
     let (faults, actors) = cast(seed, options);
@@ -67,6 +69,9 @@ pub(super) fn least(
         return Least { options: options.clone(), before, after: before };
     }
     let parts = less(all, |rest| {
+        if patience.is_over() {
+            return Tried::NoTime;
+        }
         runs += 1;
         let fails = broken(seed, &chosen(rest, options)) == Some(id);
         if fails && rest.len() * 2 < count {
@@ -77,7 +82,7 @@ pub(super) fn least(
                 before.faults, before.actors
             ));
         }
-        fails.then(|| rest.to_vec())
+        if fails { Tried::Fails(rest.to_vec()) } else { Tried::Holds }
     });
     let mut options = chosen(&parts, options);
     // The storm: as short as it may be, in steps of a tenth.
@@ -86,7 +91,7 @@ pub(super) fn least(
         loop {
             let shorter = Duration::from_millis((storm * tenths / 10).as_millis() as u64);
             let less = Options { storm: Some(shorter), ..options.clone() };
-            if shorter >= storm || broken(seed, &less) != Some(id) {
+            if shorter >= storm || patience.is_over() || broken(seed, &less) != Some(id) {
                 break;
             }
             (storm, options) = (shorter, less);

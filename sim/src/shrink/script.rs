@@ -28,7 +28,9 @@ pub(crate) struct Script {
     /// What the core was told of each session when it looked.
     evidence: BTreeMap<SessionId, Vec<(Time, Evidence)>>,
     /// The users that play titles.
-    users: Result<BTreeSet<UserId>, UserId>,
+    of_titles: BTreeSet<UserId>,
+    /// Those of them that watch feeds, too.
+    mixed: BTreeSet<UserId>,
 }
 
 /// What became of what was played.
@@ -45,9 +47,9 @@ pub(crate) struct Played {
 
 impl Script {
     pub fn new(log: Log) -> Self {
-        let (rules, users) = (log.head.config.clone(), users(&log));
+        let (rules, (of_titles, mixed)) = (log.head.config.clone(), users(&log));
         let (names, evidence) = (Names::default(), BTreeMap::new());
-        let mut script = Script { log, rules, names, evidence, users };
+        let mut script = Script { log, rules, names, evidence, of_titles, mixed };
         let mut evidence = BTreeMap::<_, Vec<_>>::new();
         let names = RefCell::new(Names::default());
         let mut edge = Edge::new(script.log.head.config.clone());
@@ -73,9 +75,9 @@ impl Script {
         self.log.calls.len()
     }
 
-    /// A user that watches feeds and plays titles, too: in such a run it is not followed who plays what.
-    pub fn mixed(&self) -> Option<UserId> {
-        self.users.as_ref().err().copied()
+    /// The users that watch feeds and play titles, too.
+    pub fn mixed(&self) -> BTreeSet<UserId> {
+        self.mixed.clone()
     }
 
     pub fn input(&self, call: usize) -> &Input {
@@ -104,8 +106,7 @@ impl Script {
 
     fn play_with(&self, calls: &[usize], lag: Lag) -> Played {
         let config = &self.log.head.config;
-        let of_titles = self.users.as_ref().ok().cloned().unwrap_or_default();
-        let mut hearing = Hearing::new(config, &self.rules, &of_titles, lag);
+        let mut hearing = Hearing::new(config, &self.rules, &self.of_titles, lag);
         let names = RefCell::new(Names::default());
         let (mut played, mut kept) = (Vec::<Call>::new(), Vec::new());
         let judged = quietly(|| -> Result<(), Broken> {
@@ -121,11 +122,9 @@ impl Script {
                     }
                     names.borrow_mut().learn(&input, outputs, edge);
                 });
-                if self.users.is_ok() {
-                    verdict?;
-                }
+                verdict?;
             }
-            if self.users.is_ok() { hearing.all() } else { Ok(()) }
+            hearing.all()
         });
         let at = played.last().map_or(Time::ZERO, |call| call.now);
         let broken = judged.unwrap_or_else(|text| Err(Broken { id: "panic", what: text })).err();
@@ -134,8 +133,8 @@ impl Script {
     }
 }
 
-/// The users that play titles; a user that also watches feeds has no side.
-fn users(log: &Log) -> Result<BTreeSet<UserId>, UserId> {
+/// The users that play titles, and those of them that also watch feeds.
+fn users(log: &Log) -> (BTreeSet<UserId>, BTreeSet<UserId>) {
     let mut sides = Sides::new(&log.head.config);
     let _ = quietly(|| log.play(|step| sides.step(&step)));
     sides.of_titles()

@@ -16,7 +16,7 @@ function isCrowd(group) {
 const view = {
   from: FIRST, to: LAST, width: 0, height: 0, label: 150,
   rows: [], total: 0, folded: new Set(story.groups.filter(isCrowd).map((group) => group.index)),
-  hidden: new Set(), query: '', chosen: null, hovered: null, stretch: null,
+  hidden: new Set(), query: '', call: null, chosen: null, hovered: null, stretch: null,
 };
 
 let look = {};

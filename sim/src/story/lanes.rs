@@ -212,6 +212,8 @@ pub struct Mark {
     pub word: Text,
     /// In a sentence.
     pub why: Text,
+    /// In which call, from 1; 0 if in none.
+    pub call: u64,
 }
 
 /// One lane.
@@ -245,6 +247,8 @@ pub struct Board {
     packs: BTreeMap<Key, (u64, BTreeSet<LaneId>)>,
     /// All that is said on it.
     pub texts: Texts,
+    /// The call that is being told, from 1.
+    pub call: u64,
 }
 
 impl Board {
@@ -347,7 +351,7 @@ impl Board {
     /// Something happened.
     pub fn mark(&mut self, lane: LaneId, at: Time, weight: Weight, word: &str, why: &str) {
         let (word, why) = (self.texts.keep(word), self.texts.keep(why));
-        self.lanes[lane.0 as usize].marks.push(Mark { at, weight, word, why });
+        self.lanes[lane.0 as usize].marks.push(Mark { at, weight, word, why, call: self.call });
     }
 
     /// What is there lasts until then.

@@ -1,7 +1,7 @@
 // The list of decisions: as many rows as can be seen, however many there are.
 
 const list = (() => {
-  const ROW = 64;
+  const ROW = 98;
   const box = document.getElementById('list'), rows = document.getElementById('rows'), count = document.getElementById('count');
   const select = document.getElementById('weight');
   let shown = [], active = -1, choose = () => {};
@@ -18,7 +18,7 @@ const list = (() => {
   function filter() {
     const test = kinds.find(([value]) => value === select.value)[2];
     const { query } = view;
-    shown = story.marks.filter(({ lane, i }) => test(lane.weight[i]) && !view.hidden.has(lane.group)
+    shown = view.call !== null ? story.marks.filter(({ lane, i }) => lane.call[i] === view.call) : story.marks.filter(({ lane, i }) => test(lane.weight[i]) && !view.hidden.has(lane.group)
       && (query === '' || lane.named || hit[lane.because[i]] === 1 || hit[lane.word[i]] === 1));
     count.textContent = shown.length.toLocaleString('en');
     active = -1;
@@ -47,18 +47,19 @@ const list = (() => {
       row.setAttribute('aria-setsize', String(shown.length));
       row.setAttribute('aria-posinset', String(k + 1));
       row.style.top = `${box.scrollTop + (k - first) * ROW}px`;
-      const top = document.createElement('div'), word = document.createElement('b'), where = document.createElement('span');
+      const place = document.createElement('div'), word = document.createElement('div'), where = document.createElement('span');
       const when = document.createElement('span'), why = document.createElement('div');
-      top.className = 'top';
-      word.className = `w${lane.weight[i]}`;
+      place.className = 'place';
+      word.className = `word w${lane.weight[i]}`;
       word.textContent = story.texts[lane.word[i]];
       where.textContent = lane.name;
       when.className = 'when';
-      when.textContent = absolute(at);
+      when.textContent = `${since(at)} #${lane.call[i]}`;
+      when.title = stamp(at);
       why.className = 'why';
       why.textContent = story.texts[lane.because[i]];
-      top.append(word, where, when);
-      row.append(top, why);
+      place.append(where, when);
+      row.append(word, place, why);
       row.addEventListener('click', () => activate(k));
       made.push(row);
     }

@@ -9,12 +9,15 @@ const hit = new Uint8Array(story.texts.length);
 function search(query) {
   view.query = query.trim().toLowerCase();
   const { query: wanted } = view;
+  // A call by its number, as `holdfast replay` prints it.
+  const number = /^#(\d+)$/.exec(wanted);
+  view.call = number ? Number(number[1]) : null;
   if (wanted !== '') story.texts.forEach((text, i) => { hit[i] = text.toLowerCase().includes(wanted) ? 1 : 0; });
   let found = 0;
   for (const lane of story.lanes) {
     lane.named = wanted !== '' && lane.name.toLowerCase().includes(wanted);
     lane.matched = wanted === '' || lane.named ? null : (i) => hit[lane.who[i]] === 1;
-    lane.found = lane.named || (wanted !== '' && (lane.who.some((who) => hit[who] === 1) || lane.word.some((word) => hit[word] === 1)));
+    lane.found = lane.named || (wanted !== '' && (lane.who.some((who) => hit[who] === 1) || lane.word.some((word) => hit[word] === 1) || lane.call.includes(view.call)));
     if (lane.found && !view.hidden.has(lane.group)) found++;
   }
   byId('found').textContent = wanted === '' ? '' : found === 1 ? '1 lane' : `${found} lanes`;
@@ -31,7 +34,7 @@ function showFound() {
   for (const lane of story.lanes) {
     if (!lane.found) continue;
     for (let i = 0; i < lane.n; i++) if (!lane.matched || lane.matched(i)) take(lane.from[i], lane.to[i]);
-    for (let i = 0; i < lane.m; i++) if (!lane.matched || hit[lane.word[i]] === 1) take(lane.at[i], lane.at[i]);
+    for (let i = 0; i < lane.m; i++) if (!lane.matched || hit[lane.word[i]] === 1 || lane.call[i] === view.call) take(lane.at[i], lane.at[i]);
   }
   if (from <= to) show(from - (to - from) * 0.05 - LEAST, to + (to - from) * 0.05 + LEAST);
 }
@@ -172,7 +175,7 @@ function densityAt(row, px) {
   const { counts, width } = density(row.group), p = Math.max(0, Math.min(width - 1, Math.round(px - view.label)));
   const parts = counts.map((own, state) => [own[p], state]).filter(([number]) => number > 0.005);
   const lines = parts.map(([number, state]) => ['state', `${Number.isInteger(number) ? number : number.toFixed(2)} ${story.states[state][0]}`, state]);
-  return [['who', `${row.group.name} at ${absolute(time(px))}`], ...(lines.length ? lines : [['state', 'none']])];
+  return [['who', `${row.group.name} at ${since(time(px))}`], ...(lines.length ? lines : [['state', 'none']])];
 }
 
 function hideTip() { tip.hidden = true; }
@@ -430,9 +433,9 @@ function begin() {
   const lost = story.marks.filter(({ lane, i }) => lane.weight[i] === 2).length, not = story.marks.filter(({ lane, i }) => lane.weight[i] === 1).length;
   byId('facts').textContent = [lasting(story.length), many(story.calls, 'call'), many(story.lanes.length, 'lane'), many(lost, 'loss', 'losses'), `${many(not, 'refusal')} or changes`].join(' · ');
   if (story.broken) {
-    const [at, id, what] = story.broken, box = byId('broken');
+    const [at, id, what, call] = story.broken, box = byId('broken');
     box.hidden = false;
-    box.textContent = `${id} is broken at ${absolute(at)}: ${what}`;
+    box.textContent = `${id} is broken at ${stamp(at)}${call > 0 ? `, call ${call}` : ''}: ${what}`;
     box.addEventListener('click', () => show(at - 5e6, at + 1e6));
   }
   chips();

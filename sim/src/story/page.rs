@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use holdfast_core::time::Time;
 
 use super::lanes::{Group, Lane, Mark, Span, State, Weight};
-use super::{Story, words};
+use super::{Clock, Story, weight};
 
 const PAGE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
@@ -73,11 +73,22 @@ fn list<T>(out: &mut String, items: impl IntoIterator<Item = T>, mut each: impl 
 
 fn data(story: &Story, out: &mut String) {
     let micros = |at: Time| at.since(story.begin).as_micros();
-    let _ = write!(out, "{{\"title\":{},\"begin\":{},", json(&story.title), story.begin.as_micros());
+    // From where the page counts, and the time of the day then.
+    let (begin, day) = match story.clock {
+        Clock::Run => (story.begin.as_micros(), None),
+        Clock::Edge(started) => (0, started.map(|started| started.saturating_add(story.begin.as_micros()))),
+    };
+    let edge = u8::from(story.clock != Clock::Run);
+    let _ = write!(out, "{{\"title\":{},\"begin\":{begin},\"edge\":{edge},\"day\":", json(&story.title));
+    match day {
+        Some(day) => _ = write!(out, "{day},"),
+        None => out.push_str("null,"),
+    }
     let _ = write!(out, "\"length\":{},\"calls\":{},\"broken\":", micros(story.end), story.calls);
     match &story.broken {
         Some(broken) => {
-            let _ = write!(out, "[{},{},{}]", micros(broken.at), json(&broken.id), json(&broken.what));
+            let call = broken.call.unwrap_or_default();
+            let _ = write!(out, "[{},{},{},{call}]", micros(broken.at), json(&broken.id), json(&broken.what));
         }
         None => out.push_str("null"),
     }
@@ -94,7 +105,7 @@ fn data(story: &Story, out: &mut String) {
     out.push('}');
 }
 
-/// Spans as start since the start before, length, state, who, why; marks as time since the one before, weight, word, why.
+/// Spans as start since the start before, length, state, who, why; marks as time since the one before, weight, word, why, call.
 fn of_lane(story: &Story, lane: &Lane, out: &mut String) {
     let _ = write!(out, "[{},{},", lane.group as usize, json(&lane.name));
     let mut before = story.begin;
@@ -107,24 +118,33 @@ fn of_lane(story: &Story, lane: &Lane, out: &mut String) {
     let mut before = story.begin;
     list(out, &lane.marks, |out, mark: &Mark| {
         let after = mark.at.since(before).as_micros();
-        let _ = write!(out, "{after},{},{},{}", mark.weight as usize, mark.word.0, mark.why.0);
+        let _ = write!(out, "{after},{},{},{},{}", mark.weight as usize, mark.word.0, mark.why.0, mark.call);
         before = before.max(mark.at);
     });
     out.push(']');
 }
 
-/// When, in seconds of the run's clock.
-fn when(at: Time) -> String {
-    let millis = at.as_micros() / 1000;
-    format!("{}.{:03}\u{a0}s", millis / 1000, millis % 1000)
+/// When, as a trace or `holdfast replay` says it.
+fn when(story: &Story, at: Time) -> String {
+    let started = match story.clock {
+        Clock::Run => return format!("{at:?}"),
+        Clock::Edge(started) => started,
+    };
+    let since = at.since(story.begin);
+    let since = format!("+{}.{:06}s", since.as_secs(), since.subsec_micros());
+    let Some(started) = started else { return since };
+    let millis = started.saturating_add(at.as_micros()) / 1000;
+    let (seconds, minutes) = (millis / 1000, millis / 60_000);
+    format!("{:02}:{:02}:{:02}.{:03} {since}", minutes / 60 % 24, minutes % 60, seconds % 60, millis % 1000)
 }
 
 fn summary(story: &Story, out: &mut String) {
-    let lasted = words::span(story.end.since(story.begin));
+    let lasted = weight::span(story.end.since(story.begin));
     let _ = write!(out, "<p>{} calls in {lasted}.</p>", story.calls);
     if let Some(broken) = &story.broken {
-        let (id, at, what) = (text(&broken.id), when(broken.at), text(&broken.what));
-        let _ = write!(out, "<p class=\"broken\"><strong>{id}</strong> is broken at {at}: {what}</p>");
+        let (id, at, what) = (text(&broken.id), when(story, broken.at), text(&broken.what));
+        let call = broken.call.map(|call| format!(", call {call}")).unwrap_or_default();
+        let _ = write!(out, "<p class=\"broken\"><strong>{id}</strong> is broken at {at}{call}: {what}</p>");
     }
     slots(story, out);
     decisions(story, out);
@@ -169,7 +189,7 @@ fn slots(story: &Story, out: &mut String) {
         "<h3>Who held which slot</h3><table><thead><tr><th>Slot<th>Who<th>From<th>Until<th>How it ended</thead><tbody>";
     out.push_str(head);
     for (lane, span) in rows.iter().take(ROWS) {
-        let (from, to) = (when(span.from), when(span.to));
+        let (from, to) = (when(story, span.from), when(story, span.to));
         let (name, who, why) = (text(&lane.name), text(story.texts.of(span.who)), text(story.texts.of(span.why)));
         let _ = write!(out, "<tr><td>{name}<td>{who}<td>{from}<td>{to}<td>{why}");
     }
@@ -186,11 +206,11 @@ fn decisions(story: &Story, out: &mut String) {
         return;
     }
     out.push_str("<h3>What somebody lost or did not get</h3>");
-    out.push_str("<table><thead><tr><th>When<th>Where<th>What<th>Why</thead><tbody>");
+    out.push_str("<table><thead><tr><th>When<th>Call<th>Where<th>What<th>Why</thead><tbody>");
     for (lane, mark) in marks.iter().take(ROWS) {
-        let (at, name) = (when(mark.at), text(&lane.name));
+        let (at, call, name) = (when(story, mark.at), mark.call, text(&lane.name));
         let (word, why) = (text(story.texts.of(mark.word)), text(story.texts.of(mark.why)));
-        let _ = write!(out, "<tr><td>{at}<td>{name}<td>{word}<td>{why}");
+        let _ = write!(out, "<tr><td>{at}<td>#{call}<td>{name}<td>{word}<td>{why}");
     }
     out.push_str("</tbody></table>");
     more(marks.len(), out);

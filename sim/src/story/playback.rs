@@ -3,14 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdfast_core::account::{AllocationState, Holder, LeaseId};
-use holdfast_core::input::{
-    AccountId, AllocationId, GivesWay, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId,
-};
+use holdfast_core::input::{AccountId, AllocationId, Input, Note, Output, PlaybackId, RequestId, UserId, ViewerId};
 use holdfast_core::playback::{Place, Playback, State as Standing};
 use holdfast_core::time::Time;
 
 use super::lanes::{Board, Group, LaneId, State, Weight};
-use super::{Scene, words};
+use super::{Scene, weight};
 
 /// Users and accounts so far.
 #[derive(Debug, Default)]
@@ -154,87 +152,56 @@ impl Stage {
     ) -> Option<UserId> {
         let now = scene.now;
         match note {
-            Note::PlaybackStarted { user, playback, item, place, waited } => {
+            Note::PlaybackStarted { user, playback, .. } => {
                 self.look(board, scene, *user, reasons);
                 let lane = self.place(board, scene, *user, *playback);
-                let waited =
-                    if *waited < 50_000 { String::new() } else { format!(" after {}", words::seconds(*waited)) };
-                let why = format!(
-                    "playback {playback} of {} began{waited}, in a {} place of user {}",
-                    scene.item(*item),
-                    place.as_str(),
-                    scene.user(*user)
-                );
-                board.mark(lane, now, Weight::Plain, "begins", &why);
+                board.mark(lane, now, Weight::Plain, "begins", &scene.says(note));
                 Some(*user)
             }
-            Note::PlaybackEnded { user, playback, reason, lasted } => {
+            Note::PlaybackEnded { user, playback, reason, .. } => {
                 let lane = self.place(board, scene, *user, *playback);
-                let (weight, why) = words::viewer_ended(*reason);
-                let sentence = format!(
-                    "playback {playback} of user {} ended after {}: {why}",
-                    scene.user(*user),
-                    words::seconds(*lasted)
-                );
-                board.mark(lane, now, weight, reason.as_str(), &sentence);
-                reasons.insert(*playback, format!("{}: {why}", reason.as_str()));
+                let why = scene.says(note);
+                board.mark(lane, now, weight::viewer_ended(*reason), reason.as_str(), &why);
+                reasons.insert(*playback, why);
                 Some(*user)
             }
-            Note::PlaybackRefused { user, item, reason } => {
+            Note::PlaybackRefused { user, reason, .. } => {
                 let lane = self.first(board, scene, *user);
-                let why = format!("user {} may not play {}: {}", scene.user(*user), scene.item(*item), reason.says());
-                board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
+                board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &scene.says(note));
                 Some(*user)
             }
             Note::PlaybackPromoted { user, playback } => {
                 let lane = self.place(board, scene, *user, *playback);
-                let why = format!("playback {playback} has a normal place from here on, since one became free");
-                board.mark(lane, now, Weight::Plain, "promoted", &why);
+                board.mark(lane, now, Weight::Plain, "promoted", &scene.says(note));
                 Some(*user)
             }
-            Note::PlaybackEvicted { user, playback, by, rule } => {
+            Note::PlaybackEvicted { user, playback, .. } => {
                 let lane = self.place(board, scene, *user, *playback);
-                let why = format!("playback {playback} ends for the sake of playback {by}, by {}", rule.as_str());
+                let why = scene.says(note);
                 board.mark(lane, now, Weight::Loss, "evicted", &why);
                 reasons.insert(*playback, why);
                 Some(*user)
             }
-            Note::PlaybackGraced { user, playback, rule } => {
+            Note::PlaybackGraced { user, playback, .. } => {
                 let lane = self.place(board, scene, *user, *playback);
-                let why = format!("playback {playback} finds all places used and has its grace, by {}", rule.as_str());
-                board.mark(lane, now, Weight::Notice, "grace", &why);
+                board.mark(lane, now, Weight::Notice, "grace", &scene.says(note));
                 Some(*user)
             }
             Note::AccountGraced { holder, provider } => {
                 let before: usize =
                     scene.config().providers.iter().take(provider.0 as usize).map(|own| own.accounts.len()).sum();
                 let lane = self.account(board, scene, AccountId(before as u32));
-                let why = format!("all accounts are in use; {} has its grace", words::holder(*holder));
-                board.mark(lane, now, Weight::Notice, "grace", &why);
+                board.mark(lane, now, Weight::Notice, "grace", &scene.says(note));
                 self.user_of(*holder)
             }
-            Note::AccountPreempted { account, holder, by, why } => {
+            Note::AccountPreempted { account, holder, .. } => {
                 let lane = self.account(board, scene, *account);
-                let (holder_is, by) = (words::holder(*holder), words::holder(*by));
-                let why = match why {
-                    GivesWay::Lingering => format!("{holder_is}, which nobody watches, is closed for {by}"),
-                    GivesWay::Probe => format!("{holder_is}, which only looked, is closed for {by}"),
-                    GivesWay::Silent => format!("{holder_is}, which never sent anything, is closed for {by}"),
-                    GivesWay::Weaker => format!("{holder_is} gives way to {by}, which is stronger"),
-                };
-                board.mark(lane, now, Weight::Loss, "preempted", &why);
+                board.mark(lane, now, Weight::Loss, "preempted", &scene.says(note));
                 self.user_of(*holder)
             }
-            Note::AccountFailed { account, failure } => {
+            Note::AccountFailed { account, .. } => {
                 let lane = self.account(board, scene, *account);
-                board.mark(lane, now, Weight::Notice, "failed", &words::failed(*failure));
-                None
-            }
-            Note::CatalogFault { provider, why, .. } => {
-                let lane = scene.edge_lane(board);
-                let name = scene.config().providers.get(provider.0 as usize).map_or("?", |own| own.name.as_str());
-                let why = format!("the catalogue of {name} cannot be read now: {why}");
-                board.mark(lane, now, Weight::Notice, "catalogue", &why);
+                board.mark(lane, now, Weight::Notice, "failed", &scene.says(note));
                 None
             }
             _ => None,
@@ -285,7 +252,7 @@ impl Stage {
             match self.allocations.get(&id) {
                 Some(lane) => board.turn(*lane, now, state, ""),
                 None => {
-                    let who = format!("connection {id} for {}", words::holder(allocation.holder));
+                    let who = format!("connection {id} for {}", allocation.holder);
                     let lane = self.begin(board, scene, (allocation.account, state), &who);
                     self.allocations.insert(id, lane);
                 }
@@ -293,7 +260,7 @@ impl Stage {
         }
         for (id, (account, holder)) in kept {
             if !self.kept.contains_key(&id) {
-                let who = format!("lease {id} of {}", words::holder(holder));
+                let who = format!("lease {id} of {holder}");
                 let lane = self.begin(board, scene, (account, State::Kept), &who);
                 self.kept.insert(id, lane);
             }

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use holdfast_core::config::Takeover;
 use holdfast_core::input::{EndReason, EndpointId, Input, Note, Output, RequestId, SessionId, Writer};
 use holdfast_core::time::Time;
 
 use super::lanes::{Board, Group, LaneId, State, Weight};
-use super::{Scene, words};
+use super::{Scene, weight};
 
 /// A publisher that sends comes into its feed many times a second; this long without is a gap worth drawing.
 const GAP: Duration = Duration::from_millis(1000);
@@ -143,47 +144,26 @@ impl Stage {
     fn note(&mut self, board: &mut Board, scene: &Scene<'_>, note: &Note) {
         let now = scene.now;
         match note {
-            Note::SessionStarted { session, waited, .. } => {
+            Note::SessionStarted { session, .. } => {
                 let Some(row) = self.sessions.get(session) else { return };
-                let why = match waited {
-                    0 => format!("session {session} was let in at once: the slot was free"),
-                    waited => {
-                        format!("session {session} was let in after its POST had waited {}", words::seconds(*waited))
-                    }
-                };
-                board.mark(row.slot, now, Weight::Plain, "let in", &why);
+                board.mark(row.slot, now, Weight::Plain, "let in", &scene.says(note));
             }
-            Note::SessionEnded { endpoint, session, reason, lasted, silent, .. } => {
-                self.ended(board, scene, *endpoint, *session, (*reason, *lasted, *silent));
+            Note::SessionEnded { endpoint, session, reason, silent, .. } => {
+                self.ended(board, scene, (*endpoint, *session), (*reason, *silent, scene.says(note)));
             }
-            Note::OfferRefused { endpoint, reason, waited } => {
+            Note::OfferRefused { endpoint, reason, .. } => {
                 let lane =
                     board.lane(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
-                let after = match waited {
-                    0 => String::from("at once"),
-                    waited => format!("after {}", words::seconds(*waited)),
-                };
-                let why = format!("a POST was refused {after}: {}", reason.says());
-                board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
+                board.mark(lane, now, Weight::Notice, &format!("refused: {}", reason.as_str()), &scene.says(note));
             }
-            Note::RequestRefused { endpoint, status, why } => {
+            Note::RequestRefused { endpoint, .. } => {
                 let lane =
                     board.lane(scene.key(Group::Endpoints, u64::from(endpoint.0), POSTS), || posts(scene, *endpoint));
-                board.mark(
-                    lane,
-                    now,
-                    Weight::Notice,
-                    "refused",
-                    &format!("a request was answered with {status}: {why}"),
-                );
+                board.mark(lane, now, Weight::Notice, "refused", &scene.says(note));
             }
-            Note::SlotStalled { session, stalled, .. } => {
+            Note::SlotStalled { session, .. } => {
                 let Some(row) = self.sessions.get(session) else { return };
-                let why = format!(
-                    "session {session} delivers, but nothing has come out of its slot for {}: its chain is built anew",
-                    words::seconds(*stalled)
-                );
-                board.mark(row.slot, now, Weight::Loss, "stalled", &why);
+                board.mark(row.slot, now, Weight::Loss, "stalled", &scene.says(note));
             }
             _ => {}
         }
@@ -193,25 +173,23 @@ impl Stage {
         &mut self,
         board: &mut Board,
         scene: &Scene<'_>,
-        endpoint: EndpointId,
-        id: SessionId,
-        (reason, lasted, silent): (EndReason, u64, Option<u64>),
+        (endpoint, id): (EndpointId, SessionId),
+        (reason, silent, mut why): (EndReason, Option<u64>, String),
     ) {
         let Some(row) = self.sessions.get(&id) else { return };
         let now = scene.now;
-        let (weight, mut why) = words::ended(reason, silent);
         if reason == EndReason::Displaced {
             let waiting =
                 self.posts.iter().filter(|(_, (of, ..))| *of == endpoint).min_by_key(|(_, (_, since, _))| *since);
-            let dead_after = scene.config().endpoints.get(endpoint.0 as usize).map(|own| own.dead_after);
+            let own = scene.config().endpoints.get(endpoint.0 as usize);
+            let dead_after = own.filter(|own| own.takeover == Takeover::DisplaceDead).map(|own| own.dead_after);
             if let Some(dead_after) = dead_after {
-                why.push_str(&format!(" (dead_after is {})", words::span(dead_after)));
+                why.push_str(&format!(" (dead_after is {})", weight::span(dead_after)));
             }
             if let Some((request, (_, since, _))) = waiting {
-                why.push_str(&format!("; POST {} had waited for {}", request.0, words::span(now.since(*since))));
+                why.push_str(&format!("; POST {} had waited for {}", request.0, weight::span(now.since(*since))));
             }
         }
-        let sentence = format!("{}: {why}", reason.as_str());
         let quiet = silent.map(Duration::from_micros).filter(|quiet| *quiet >= GAP);
         let proven = matches!(reason, EndReason::Displaced | EndReason::Inactive);
         for lane in [row.slot, row.own] {
@@ -219,10 +197,9 @@ impl Stage {
                 board.turn(lane, now - quiet, if proven { State::Dead } else { State::Silent }, "");
             }
         }
-        board.turn(row.slot, now, State::Closing, &sentence);
-        board.end(row.own, now, &sentence);
-        let mark = format!("session {id} was ended after {}: {why}", words::seconds(lasted));
-        board.mark(row.slot, now, weight, reason.as_str(), &mark);
+        board.turn(row.slot, now, State::Closing, &why);
+        board.end(row.own, now, &why);
+        board.mark(row.slot, now, weight::ended(reason), reason.as_str(), &why);
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use holdfast_core::input::{ChannelId, FeedId, Input, Note, Output, SourceId, Switch, TitleId, Writer};
+use holdfast_core::input::{ChannelId, FeedId, Input, Note, Output, SourceId, TitleId, Writer};
 use holdfast_core::pull::{ChannelState, Phase};
 use holdfast_core::time::Time;
 
 use super::lanes::{Board, Group, LaneId, State, Weight};
-use super::{Scene, words};
+use super::{Scene, weight};
 
 /// Streams of titles stand below the channels of the configuration.
 const TITLES: u64 = 1 << 32;
@@ -258,7 +258,7 @@ impl Stage {
         let Some(stands) = stands else { return board.end(lane, scene.now, why) };
         let index = state.kept.or(state.beside).map(|(_, index)| index + 1);
         let who = match (title, index) {
-            (Some(title), _) => format!("title {}", title.0),
+            (Some(title), _) => title.to_string(),
             (None, Some(index)) => format!("origin {index}"),
             (None, None) => String::from("no origin"),
         };
@@ -279,60 +279,20 @@ impl Stage {
         note: &Note,
         reasons: &mut BTreeMap<ChannelId, String>,
     ) -> bool {
-        let gap = |gap: &u64| words::seconds(*gap);
-        let (channel, weight, word, why) = match note {
+        let why = scene.says(note);
+        let (channel, weight, word) = match note {
             Note::SourceOpening { .. } => return true,
-            Note::SourceLost { channel, index, source, loss, lasted } => {
-                let (weight, why) = words::lost(*loss);
-                self.close(board, scene.now, *source, &format!("{}: {why}", loss.as_str()));
-                let why = format!("origin {} is given up after {}: {why}", index + 1, words::seconds(*lasted));
-                (*channel, weight, loss.as_str(), why)
+            Note::SourceLost { channel, source, loss, .. } => {
+                self.close(board, scene.now, *source, &why);
+                (*channel, weight::lost(*loss), loss.as_str())
             }
-            Note::SourceFault { channel, index, why } => {
-                (*channel, Weight::Notice, "fault", format!("origin {}: {why}", index + 1))
-            }
-            Note::ChannelStarted { channel, index, waited } => {
-                let why =
-                    format!("media comes from origin {}, {} after it was wanted", index + 1, words::seconds(*waited));
-                (*channel, Weight::Plain, "started", why)
-            }
-            Note::ChannelSilent { channel, index, silent } => {
-                let since = match silent {
-                    Some(silent) => format!("no media has come for {}", words::seconds(*silent)),
-                    None => String::from("no media has ever come"),
-                };
-                let why =
-                    format!("origin {} is silent: it is connected, and {since}; the connection is kept", index + 1);
-                (*channel, Weight::Notice, "silent", why)
-            }
-            Note::ChannelBack { channel, index, gap: quiet } => {
-                let why = format!("media is back from origin {}, after a gap of {}", index + 1, gap(quiet));
-                (*channel, Weight::Plain, "back", why)
-            }
-            Note::ChannelSwitched { channel, index, why, gap: quiet } => {
-                let sentence = match why {
-                    Switch::Failover => format!(
-                        "goes on from a new connection to origin {}: no media came from the one before, for {}",
-                        index + 1,
-                        gap(quiet)
-                    ),
-                    Switch::Failback => {
-                        format!(
-                            "goes back to origin {}, which is preferred and has shown that it works again",
-                            index + 1
-                        )
-                    }
-                };
-                (*channel, Weight::Notice, why.as_str(), sentence)
-            }
-            Note::ChannelEnded { channel, reason } => {
-                let (weight, why) = words::viewer_ended(*reason);
-                (*channel, weight, "ended", format!("its viewers are ended: {why}"))
-            }
-            Note::ChannelOff { channel } => {
-                let why = "nobody has watched for idle_timeout: its connections are closed";
-                (*channel, Weight::Plain, "off", String::from(why))
-            }
+            Note::SourceFault { channel, .. } => (*channel, Weight::Notice, "fault"),
+            Note::ChannelStarted { channel, .. } => (*channel, Weight::Plain, "started"),
+            Note::ChannelSilent { channel, .. } => (*channel, Weight::Notice, "silent"),
+            Note::ChannelBack { channel, .. } => (*channel, Weight::Plain, "back"),
+            Note::ChannelSwitched { channel, why, .. } => (*channel, Weight::Notice, why.as_str()),
+            Note::ChannelEnded { channel, reason } => (*channel, weight::viewer_ended(*reason), "ended"),
+            Note::ChannelOff { channel } => (*channel, Weight::Plain, "off"),
             _ => return false,
         };
         let lane = match scene.config().channels.get(channel.0 as usize) {

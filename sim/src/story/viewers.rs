@@ -6,7 +6,7 @@ use holdfast_core::input::{FeedId, Input, Note, Output, RequestId, ViewerId};
 use holdfast_core::time::Time;
 
 use super::lanes::{Board, Group, LaneId, State, Weight};
-use super::{Scene, words};
+use super::{Scene, weight};
 
 /// Viewers and requests so far.
 #[derive(Debug, Default)]
@@ -82,8 +82,7 @@ impl Stage {
                     request
                 }
                 Output::ViewerEnd { viewer, reason } => {
-                    let why = words::viewer_ended(*reason).1;
-                    self.ended(board, now, *viewer, &format!("{}: {why}", reason.as_str()));
+                    self.ended(board, now, *viewer, &format!("{}: {}", reason.as_str(), reason.says()));
                     continue;
                 }
                 Output::Note(note) => {
@@ -102,7 +101,7 @@ impl Stage {
         if let Some((request, wait, what)) = asks.filter(|(request, ..)| !answered && !self.waits.contains_key(request))
         {
             let lane = board.pack(scene.key(Group::Requests, wait as u64, 0), || scene.named(wait.as_str().to_owned()));
-            board.begin(lane, now, State::Waiting, &format!("request {}: {what}", request.0));
+            board.begin(lane, now, State::Waiting, &format!("{request}: {what}"));
             self.waits.insert(request, lane);
         }
     }
@@ -141,23 +140,16 @@ impl Stage {
 
     fn note(&mut self, board: &mut Board, scene: &Scene<'_>, note: &Note) {
         match note {
-            Note::ViewerEnded { feed, viewer, reason, lasted, sent } => {
+            Note::ViewerEnded { viewer, reason, .. } => {
                 let key = scene.key(Group::Viewers, viewer.index() as u64, 0);
                 let lane = board.lane(key, || scene.named(format!("viewer {}", viewer.index())));
-                let (weight, why) = words::viewer_ended(*reason);
-                let sentence = format!(
-                    "viewer {viewer} of {} was ended after {} and {} kB: {why}",
-                    scene.feed(*feed),
-                    words::seconds(*lasted),
-                    sent.div_ceil(1000)
-                );
-                board.mark(lane, scene.now, weight, reason.as_str(), &sentence);
+                board.mark(lane, scene.now, weight::viewer_ended(*reason), reason.as_str(), &scene.says(note));
             }
-            Note::ViewerRefused { feed, reason } => {
+            Note::ViewerRefused { reason, .. } => {
                 let key = scene.key(Group::Requests, Wait::Watch as u64, 0);
                 let lane = board.first(key, || scene.named(Wait::Watch.as_str().to_owned()));
-                let why = format!("a viewer of {} was refused: {}", scene.feed(*feed), reason.says());
-                board.mark(lane, scene.now, Weight::Notice, &format!("refused: {}", reason.as_str()), &why);
+                let word = format!("refused: {}", reason.as_str());
+                board.mark(lane, scene.now, Weight::Notice, &word, &scene.says(note));
             }
             _ => {}
         }

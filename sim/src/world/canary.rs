@@ -47,6 +47,18 @@ pub(super) fn peace(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, 
     })
 }
 
+/// Of what never returns: nobody within can say that the core is at one call for ever.
+pub(super) fn stuck(seed: u64, trace: Option<&mut dyn Write>) -> Result<Report, (Time, Broken)> {
+    play(Plan::calm(), seed, trace, |world| {
+        let a = world.publish(Rhythm::AUDIO_VIDEO)?;
+        world.wait(1_000)?;
+        world.send(a, None);
+        world.side.stuck = true;
+        world.ask()?;
+        world.wait(60_000)
+    })
+}
+
 fn play(
     plan: Plan,
     seed: u64,

@@ -1,5 +1,6 @@
 //! What may go wrong, how often it does in this run, and whether it did.
 
+use holdfast_core::time::Date;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
@@ -158,6 +159,8 @@ names! {
         KickPlayback = "kick-playback",
         /// An operator ends a playback that is over.
         LateKick = "late-kick",
+        /// The wall clock is set.
+        SetClock = "set-clock",
         /// A player that is refused asks again at once.
         RetryAtOnce = "retry-at-once",
         /// A player opens the next before it closes this.
@@ -292,6 +295,7 @@ names! {
         LostUnresolved = "lost-unresolved",
         LostUnreachable = "lost-unreachable",
         LostRefused = "lost-refused",
+        LostLimit = "lost-limit",
         LostReset = "lost-reset",
         LostEnded = "lost-ended",
         LostUnusable = "lost-unusable",
@@ -323,6 +327,7 @@ names! {
         ViewerEndedEvicted = "viewer-ended-evicted",
         ViewerEndedKicked = "viewer-ended-kicked",
         ViewerEndedLimit = "viewer-ended-user-limit",
+        ViewerEndedExpired = "viewer-ended-expired",
         PollerLeft = "poller-left",
         PlaybackDrained = "playback-drained",
         TitleDrained = "title-drained",
@@ -353,6 +358,9 @@ names! {
         CutEvicted = "cut-evicted",
         CutShutdown = "cut-shutdown",
         CutLimit = "cut-user-limit",
+        CutGraceOver = "cut-grace-over",
+        CutExpired = "cut-expired",
+        PlaylistMadeRoom = "playlist-made-room",
         GivenUpSilent = "given-up-silent",
         AccountGraced = "account-graced",
         OneMoreThanThereAre = "one-more-than-there-are",
@@ -538,4 +546,9 @@ pub fn pick<'a, T>(rng: &mut SmallRng, of: &'a [T]) -> &'a T {
 /// A span between two, in ms.
 pub fn span(rng: &mut SmallRng, from: u64, to: u64) -> Duration {
     Duration::from_micros(rng.random_range(from * 1000..=to * 1000))
+}
+
+/// When the time of somebody is over, of whom there are few: while it plays, or before all began.
+pub fn expiry(rng: &mut SmallRng, chance: f64) -> Option<Date> {
+    rng.random_bool(chance).then(|| Date::from_micros(rng.random_range(-10_000_000..=40_000_000)))
 }

@@ -2,10 +2,11 @@
 //! ([`Hearing`](super::hearing::Hearing)).
 
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{FeedId, Input, Output, ViewerId, Writer};
+use holdfast_core::input::{FeedId, Input, Note, Output, ViewerId, Writer};
 use holdfast_core::time::Time;
 
 use super::Witness;
+use super::brief;
 use super::chance::Mark;
 use super::oracle::{Allowance, Bench, Broken, Verdict};
 use super::truth::{Chunk, Truth, is_of};
@@ -44,7 +45,7 @@ impl Court<'_> {
         self.name_playbacks(input);
         for output in outputs {
             if stale {
-                return Err(Broken { id: "play-17", what: format!("{output:?} comes of {input:?}") });
+                return Err(Broken { id: "play-17", what: format!("{output:?} comes of {}", brief(input)) });
             }
             self.output(input, output)?;
         }
@@ -57,9 +58,16 @@ impl Court<'_> {
     }
 
     fn output(&mut self, input: &Input, output: &Output) -> Verdict {
+        self.truth.shut |= matches!(output, Output::Note(Note::Draining { .. }));
         if self.truth.titles.concerns(output, self.truth.channels.len()) {
+            let of_feeds = self.truth.titles.is_of_feeds(output);
             self.bench().title_output(input, output)?;
             self.witness.title_output(self.now, self.truth, input, output);
+            if of_feeds {
+                self.bench().output(input, output)?;
+                self.witness.output(self.now, self.truth, output);
+                self.truth.output(self.now, input, output);
+            }
             self.truth.title_output(self.now, output);
             return Ok(());
         }
@@ -145,13 +153,16 @@ impl Court<'_> {
             }
             let at = row.head - unsent;
             let Some(chunk) = row.chunk(at).filter(|chunk| chunk.random_access && chunk.at == at) else {
-                let what = format!("{viewer} starts at {at}, which is no random access point");
+                let what = format!("viewer {viewer} starts at {at}, which is no random access point");
                 return Err(Broken { id: "feed-1", what });
             };
             // One that comes in now is newer than the deadline at which the viewer started.
             let newer = |newest: &Chunk| newest.at > at && newest.came < self.now;
             if row.random_access().is_some_and(newer) {
-                return Err(Broken { id: "feed-3", what: format!("{viewer} starts at {at}, before the newest point") });
+                return Err(Broken {
+                    id: "feed-3",
+                    what: format!("viewer {viewer} starts at {at}, before the newest point"),
+                });
             }
             let age = self.now.since(chunk.came);
             viewer_row.cursor = Some(at);
@@ -175,17 +186,17 @@ impl Court<'_> {
         let (feed, mut at) = (&self.truth.feeds[&row.feed], row.cursor);
         let (mut taken, mut left) = (0, 0);
         for slice in self.edge.feeds().unsent(id) {
-            let Some(at) = &mut at else { return broken(format!("{id} is sent bytes and has not started")) };
+            let Some(at) = &mut at else { return broken(format!("viewer {id} is sent bytes and has not started")) };
             let mut slice = slice;
             while !slice.is_empty() && taken < most {
                 let Some(chunk) = feed.chunk(*at) else {
-                    return broken(format!("{id} is sent bytes at {at}, which its feed does not hold"));
+                    return broken(format!("viewer {id} is sent bytes at {at}, which its feed does not hold"));
                 };
                 let from = *at - chunk.at;
                 let length = (chunk.length - from).min(slice.len() as u64).min(most - taken);
                 let (now, rest) = slice.split_at(length as usize);
                 if !is_of(now, chunk.serial, from) {
-                    return broken(format!("{id} is sent other bytes at {at} than entered its feed"));
+                    return broken(format!("viewer {id} is sent other bytes at {at} than entered its feed"));
                 }
                 if row.of != Some(chunk.from) {
                     row.of = Some(chunk.from);
@@ -197,7 +208,7 @@ impl Court<'_> {
         }
         let end = at.map(|at| at + left);
         if end.is_some_and(|end| end != feed.head) {
-            return broken(format!("{id} is offered bytes up to {end:?}, its feed ends at {}", feed.head));
+            return broken(format!("viewer {id} is offered bytes up to {end:?}, its feed ends at {}", feed.head));
         }
         Ok((taken, left))
     }

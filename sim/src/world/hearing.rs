@@ -149,8 +149,8 @@ impl Hearing {
     /// A driver that stands still closes late, too, and of a run without some of its calls perhaps never.
     fn closing(&mut self) {
         let titles = &self.truth.titles;
-        let open = titles.accounts.iter().flat_map(|account| &account.open);
-        let wanted = open.filter_map(|id| titles.allocations.get(id).and_then(|row| row.dropped.max(row.let_go)));
+        let leaving = titles.leaving.iter().filter_map(|id| titles.allocations.get(id));
+        let wanted = leaving.filter_map(|row| row.dropped.max(row.let_go));
         let late = wanted.map(|wanted| self.now.since(wanted + CLOSING)).max();
         self.measured.slack = self.measured.slack.max(late.unwrap_or_default());
     }

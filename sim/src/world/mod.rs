@@ -178,7 +178,12 @@ impl<'t> World<'t> {
 
     /// The same, and users from `first` on play titles.
     pub fn with_titles(config: Config, first: usize, seed: u64, plan: Plan, trace: Option<&'t mut dyn Write>) -> Self {
-        let edge = Taped::on(Head { seed: Some(seed), config: config.clone(), ..Head::default() });
+        let edge = Taped::on(Head {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            seed: Some(seed),
+            config: config.clone(),
+            ..Head::default()
+        });
         let early = if plan.has(Fault::ClockBack) { CLOCK_BACK } else { Duration::ZERO };
         let numbered = || config.channels.iter().enumerate();
         let channel = |(place, settings): (usize, &config::Channel)| {
@@ -338,6 +343,8 @@ impl<'t> World<'t> {
         self.budget()?;
         if self.trace.is_some() && input != Input::Tick {
             self.say(format_args!("→ {}", brief(&input)));
+            // What it is at is read where it never returns, too.
+            let _ = self.trace.as_mut().map(|trace| trace.flush());
         }
         let clock = self.driver.clock(self.now, &self.plan, &mut self.witness);
         // With a clock that goes back, what is due may be so only now.

@@ -111,6 +111,11 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         shows: "must fail with publish-7 when it is at peace: the driver never wakes again, and a POST waits for ever",
         play: canary::peace,
     },
+    Scenario {
+        name: "canary-stuck",
+        shows: "must end the program after half a minute: a call that never returns, and only a thread beside it can say so",
+        play: canary::stuck,
+    },
 ];
 
 type Script = fn(&mut World<'_>, &mut Figures) -> Result<(), Broken>;

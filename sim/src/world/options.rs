@@ -93,6 +93,14 @@ impl FromStr for Faults {
                 (word, ..) => faults.only.get_or_insert_default().push(fault(word)?),
             }
         }
+        let mut wanted = faults.only.iter().flatten().chain(&faults.with);
+        if let Some(both) = wanted.find(|fault| faults.without.contains(fault)) {
+            return Err(format!("{} cannot be there and be left out", both.as_str()));
+        }
+        let none = text.split(',').any(|word| word.trim() == "none");
+        if let Some(one) = faults.only.iter().flatten().next().filter(|_| none) {
+            return Err(format!("`none` stands alone, and {} is one", one.as_str()));
+        }
         Ok(faults)
     }
 }
@@ -212,6 +220,8 @@ mod tests {
         let wrong = |text: &str| text.parse::<Faults>().expect_err(text);
         assert!(wrong("silent-vansh").contains("did you mean silent-vanish?"), "{}", wrong("silent-vansh"));
         assert!(wrong("-vanish").contains("silent-vanish"), "{}", wrong("-vanish"));
+        assert_eq!(wrong("-flap,flap"), "flap cannot be there and be left out");
+        assert_eq!(wrong("none,flap"), "`none` stands alone, and flap is one");
         assert_eq!(wrong("qqqq"), "there is no fault qqqq; `holdfast sim --list` shows them");
         assert!("publisher".parse::<Actor>().is_err() && "operator-1".parse::<Actor>().is_err());
     }

@@ -27,6 +27,7 @@ use holdfast_core::input::{
 use holdfast_core::publish::WAITING_LIMIT;
 use holdfast_core::time::Time;
 
+use super::brief;
 use super::playback::truth::is_of_feeds;
 use super::truth::{Fate, Post, Session, Truth};
 
@@ -108,7 +109,7 @@ impl Bench<'_> {
                 holds!(
                     *input == Input::Answered { session: *session },
                     "publish-7",
-                    "{session} is accepted without an answer"
+                    "session {session} is accepted without an answer"
                 );
                 Ok(())
             }
@@ -120,8 +121,12 @@ impl Bench<'_> {
             Output::Note(Note::SessionEnded { session, reason, .. }) => {
                 let row = self.session(*session)?;
                 let finished = row.finished.map(|(reason, _)| reason);
-                holds!(finished == Some(*reason), "publish-5", "{session} is noted as {reason:?} but was {finished:?}");
-                holds!(row.notes == 0, "publish-5", "the end of {session} is noted twice");
+                holds!(
+                    finished == Some(*reason),
+                    "publish-5",
+                    "session {session} is noted as {reason:?} but was {finished:?}"
+                );
+                holds!(row.notes == 0, "publish-5", "the end of session {session} is noted twice");
                 Ok(())
             }
             Output::KeyFrame { session } => {
@@ -129,25 +134,25 @@ impl Bench<'_> {
                 holds!(
                     row.is_live() && row.accepted,
                     "publish-10",
-                    "a key frame is asked of {session}, which is not there"
+                    "a key frame is asked of session {session}, which is not there"
                 );
                 let next = row.key_frame.map(|last| last + self.truth.live.key_frame_interval);
                 let now = self.now + self.allowance.early;
                 holds!(
                     next.is_none_or(|next| now >= next),
                     "publish-10",
-                    "key frames are asked of {session} too often"
+                    "key frames are asked of session {session} too often"
                 );
                 Ok(())
             }
             Output::Rebuild { session } => {
                 let row = self.session(*session)?;
-                holds!(row.is_live(), "publish-10", "{session} is over and its chain is rebuilt");
+                holds!(row.is_live(), "publish-10", "session {session} is over and its chain is rebuilt");
                 let idle = self.now.since(row.output.unwrap_or(row.started).max(row.rebuilt.unwrap_or(Time::ZERO)));
                 holds!(
                     idle + self.allowance.early >= Duration::from_secs(10),
                     "publish-10",
-                    "the chain of {session} is rebuilt after {idle:?} of silence"
+                    "the chain of session {session} is rebuilt after {idle:?} of silence"
                 );
                 Ok(())
             }
@@ -155,7 +160,7 @@ impl Bench<'_> {
                 let join = self.truth.joins.iter().find(|join| join.request == *request);
                 let known = join.is_some_and(|join| self.truth.feeds.contains_key(&join.feed));
                 holds!(known, "feed-2", "{request:?} joins a feed it never asked for");
-                holds!(!self.truth.draining, "feed-2", "{request:?} joins while the program ends");
+                holds!(!self.truth.shut, "feed-2", "{request:?} joins while the program ends");
                 match join.and_then(|join| Some((join, self.truth.channel_of(join.feed)?))) {
                     Some((join, channel)) => self.join_channel(input, join, channel),
                     None => Ok(()),
@@ -176,14 +181,14 @@ impl Bench<'_> {
     }
 
     fn session(&self, id: SessionId) -> Result<&Session, Broken> {
-        let unknown = || Broken { id: "publish-5", what: format!("{id} is spoken of but never was") };
+        let unknown = || Broken { id: "publish-5", what: format!("session {id} is spoken of but never was") };
         self.truth.sessions.get(&id).ok_or_else(unknown)
     }
 
     fn start(&self, session: SessionId, request: RequestId, endpoint: EndpointId, feed: FeedId) -> Verdict {
         let post = self.post(request)?;
-        holds!(!self.truth.draining, "publish-6", "{request:?} gets a slot while the program ends");
-        holds!(!self.truth.sessions.contains_key(&session), "publish-1", "{session} is given a second slot");
+        holds!(!self.truth.shut, "publish-6", "{request:?} gets a slot while the program ends");
+        holds!(!self.truth.sessions.contains_key(&session), "publish-1", "session {session} is given a second slot");
         holds!(post.fate == Fate::Held, "publish-6", "{request:?} gets a slot, but it is {:?}", post.fate);
         holds!(post.endpoint == endpoint.0 as usize, "publish-1", "{request:?} gets a slot of another endpoint");
         let place = &self.truth.places[post.endpoint];
@@ -194,7 +199,7 @@ impl Bench<'_> {
         holds!(turn == Some(&request), "publish-6", "{request:?} gets a slot though it was the turn of {turn:?}");
         let before = self.truth.feeds.get(&feed).and_then(|feed| feed.session);
         let elsewhere = before.is_some_and(|session| self.truth.live_session(session).is_some());
-        holds!(!elsewhere, "publish-2", "{session} is to feed a slot that another session feeds");
+        holds!(!elsewhere, "publish-2", "session {session} is to feed a slot that another session feeds");
         Ok(())
     }
 
@@ -309,7 +314,12 @@ impl Bench<'_> {
 
     fn finish(&self, input: &Input, id: SessionId, reason: EndReason) -> Verdict {
         let session = self.session(id)?;
-        holds!(session.is_live(), "publish-5", "{id} ends as {reason:?} after it ended as {:?}", session.finished);
+        holds!(
+            session.is_live(),
+            "publish-5",
+            "session {id} ends as {reason:?} after it ended as {:?}",
+            session.finished
+        );
         let settings = &self.truth.places[session.endpoint].settings;
         let evidence = session.stream.at(self.now - self.allowance.unseen);
         match reason {
@@ -317,7 +327,7 @@ impl Bench<'_> {
             EndReason::Inactive => {
                 let silent = evidence.last_media().map(|last| self.now.since(last));
                 let early = silent.is_none_or(|silent| silent + self.allowance.unseen < settings.inactivity_timeout);
-                holds!(!early, "publish-9", "the watchdog ends {id}, whose media came {silent:?} ago");
+                holds!(!early, "publish-9", "the watchdog ends session {id}, whose media came {silent:?} ago");
                 self.not_late(id, session)
             }
             EndReason::SetupTimeout => {
@@ -325,23 +335,27 @@ impl Bench<'_> {
                 holds!(
                     age + self.allowance.early >= settings.setup_timeout,
                     "publish-9",
-                    "{id} gets {age:?} to set up"
+                    "session {id} gets {age:?} to set up"
                 );
-                holds!(evidence.last_media().is_none(), "publish-9", "{id} did deliver before its set-up deadline");
+                holds!(
+                    evidence.last_media().is_none(),
+                    "publish-9",
+                    "session {id} did deliver before its set-up deadline"
+                );
                 self.not_late(id, session)
             }
             EndReason::ClientGone => {
                 let cause = *input == Input::Hangup { request: session.post };
-                holds!(cause, "publish-5", "{id} ends as if its client had gone");
+                holds!(cause, "publish-5", "session {id} ends as if its client had gone");
                 Ok(())
             }
             EndReason::Shutdown => {
-                holds!(*input == Input::Drain, "publish-5", "{id} ends as if the program ended");
+                holds!(*input == Input::Drain, "publish-5", "session {id} ends as if the program ended");
                 Ok(())
             }
             _ => {
                 let cause = *input == Input::End { session: id, reason };
-                holds!(cause, "publish-5", "{id} ends as {reason:?} on {input:?}");
+                holds!(cause, "publish-5", "session {id} ends as {reason:?} on {}", brief(input));
                 Ok(())
             }
         }
@@ -352,25 +366,39 @@ impl Bench<'_> {
             return Ok(());
         }
         let latest = self.truth.latest_end(session, self.now) + self.allowance.slack + self.allowance.unseen;
-        holds!(self.now <= latest, "publish-9", "{id} should have ended by {latest:?}");
+        holds!(self.now <= latest, "publish-9", "session {id} should have ended by {latest:?}");
         Ok(())
     }
 
     fn displaced(&self, id: SessionId, session: &Session) -> Verdict {
         let place = &self.truth.places[session.endpoint];
         let newer = |request: &RequestId| self.truth.posts[request].order > session.order;
-        holds!(place.held.iter().any(newer), "publish-3", "{id} is displaced and no newer POST waits for its slot");
+        holds!(
+            place.held.iter().any(newer),
+            "publish-3",
+            "session {id} is displaced and no newer POST waits for its slot"
+        );
         let name = &place.settings.name;
         match place.settings.takeover {
-            Takeover::Refuse => holds!(false, "publish-3", "{id} is displaced at {name}, where holders are kept"),
+            Takeover::Refuse => {
+                holds!(false, "publish-3", "session {id} is displaced at {name}, where holders are kept")
+            }
             Takeover::NewestWins => {}
             Takeover::DisplaceDead => {
                 let evidence = session.stream.at(self.now);
-                holds!(evidence.last_media().is_some(), "publish-3", "{id} is displaced and never delivered anything");
-                holds!(evidence.audio.last.is_some(), "publish-3", "{id} is displaced and never delivered audio");
+                holds!(
+                    evidence.last_media().is_some(),
+                    "publish-3",
+                    "session {id} is displaced and never delivered anything"
+                );
+                holds!(
+                    evidence.audio.last.is_some(),
+                    "publish-3",
+                    "session {id} is displaced and never delivered audio"
+                );
                 let dead = |last: Time| last + place.settings.dead_after <= self.now;
                 let last = self.seen(session);
-                holds!(last.is_none_or(dead), "publish-3", "{id} is displaced and sent a packet at {last:?}");
+                holds!(last.is_none_or(dead), "publish-3", "session {id} is displaced and sent a packet at {last:?}");
             }
         }
         Ok(())
@@ -397,7 +425,9 @@ impl Bench<'_> {
             }
             RefuseReason::Draining => self.truth.draining,
             RefuseReason::NotFound => feed.is_none(),
-            reason if self.truth.users.is_play(request) && !is_of_feeds(reason) => true,
+            reason if !is_of_feeds(reason) => {
+                self.truth.users.is_play(request) || self.truth.titles.is_request(request)
+            }
             RefuseReason::TooManyViewers => feed.is_some_and(|feed| feed.viewers.len() >= self.truth.live.viewers),
             _ => false,
         };
@@ -424,48 +454,57 @@ impl Bench<'_> {
             RefuseReason::StartTimeout => waited >= self.truth.live.hls.hold() || self.may_have_left(viewer),
             _ => self.truth.draining || there,
         };
-        holds!(so, "feed-2", "{request:?} of {viewer} is refused for {reason:?} after {waited:?}");
+        holds!(so, "feed-2", "{request:?} of viewer {viewer} is refused for {reason:?} after {waited:?}");
         Ok(())
     }
 
     fn viewer_end(&self, input: &Input, id: ViewerId, reason: ViewerEnd) -> Verdict {
         let Some(viewer) = self.truth.viewers.get(&id) else {
-            return Err(Broken { id: "feed-2", what: format!("{id} ends and never joined") });
+            return Err(Broken { id: "feed-2", what: format!("viewer {id} ends and never joined") });
         };
-        holds!(viewer.ended.is_none(), "feed-2", "{id} ends as {reason:?} after it ended as {:?}", viewer.ended);
+        holds!(viewer.ended.is_none(), "feed-2", "viewer {id} ends as {reason:?} after it ended as {:?}", viewer.ended);
         let feed = &self.truth.feeds[&viewer.feed];
         match reason {
             ViewerEnd::Left => {
                 let timeout = self.truth.live.hls.timeout();
                 let so = viewer.polled.is_some_and(|polled| self.now + self.allowance.early >= polled + timeout);
-                holds!(so, "feed-2", "{id} is told that it left, asked last at {:?}", viewer.polled);
+                holds!(so, "feed-2", "viewer {id} is told that it left, asked last at {:?}", viewer.polled);
             }
-            ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit => {
-                let users = self.truth.users.users.iter().any(|user| !user.of_titles);
-                holds!(users, "feed-2", "{id} ends as {reason:?} where nobody has to log in");
+            ViewerEnd::Evicted | ViewerEnd::Kicked | ViewerEnd::Limit | ViewerEnd::Expired => {
+                let users = self.truth.users.users.iter().any(|user| !user.of_titles)
+                    || self.truth.titles.viewers.contains_key(&id);
+                holds!(users, "feed-2", "viewer {id} ends as {reason:?} where nobody has to log in");
             }
-            ViewerEnd::Done | ViewerEnd::Failed | ViewerEnd::Superseded | ViewerEnd::Preempted => {
-                holds!(false, "feed-2", "{id} ends as {reason:?}, which is for titles");
+            ViewerEnd::Done
+            | ViewerEnd::Failed
+            | ViewerEnd::Superseded
+            | ViewerEnd::Preempted
+            | ViewerEnd::GraceOver => {
+                holds!(false, "feed-2", "viewer {id} ends as {reason:?}, which is for titles");
             }
             ViewerEnd::Ended | ViewerEnd::NoSource => {
                 let channel = self.truth.channel_of(viewer.feed);
                 let so = channel.is_some_and(|channel| self.end_viewer(channel, reason));
-                holds!(so, "pull-5", "{id} ends as {reason:?}");
+                holds!(so, "pull-5", "viewer {id} ends as {reason:?}");
             }
-            ViewerEnd::Shutdown => holds!(*input == Input::Drain, "feed-2", "{id} ends as if the program ended"),
+            ViewerEnd::Shutdown => holds!(*input == Input::Drain, "feed-2", "viewer {id} ends as if the program ended"),
             ViewerEnd::Idle => {
                 let idle = self.now.since(feed.last_push.map_or(viewer.joined, |push| push.max(viewer.joined)));
                 let (least, most) = (self.truth.live.idle, self.truth.live.idle + self.allowance.slack);
                 holds!(
                     least <= idle + self.allowance.early && idle <= most,
                     "feed-2",
-                    "{id} ends as idle after {idle:?}"
+                    "viewer {id} ends as idle after {idle:?}"
                 );
             }
             ViewerEnd::Stuck => {
                 let (took, behind) = (self.now.since(viewer.took), viewer.cursor.is_some_and(|at| at < feed.head));
                 let least = self.truth.live.progress_timeout;
-                holds!(behind && took + self.allowance.early >= least, "feed-2", "{id} ends as stuck after {took:?}");
+                holds!(
+                    behind && took + self.allowance.early >= least,
+                    "feed-2",
+                    "viewer {id} ends as stuck after {took:?}"
+                );
             }
             // The chunk that overtook it is not in the truth yet.
             ViewerEnd::Slow => {
@@ -479,7 +518,7 @@ impl Bench<'_> {
                 holds!(
                     at.is_some_and(|at| at < tail),
                     "feed-2",
-                    "{id} ends as slow at {at:?}, its feed is kept from {tail}"
+                    "viewer {id} ends as slow at {at:?}, its feed is kept from {tail}"
                 );
             }
         }
@@ -549,7 +588,7 @@ impl Bench<'_> {
         let interval = self.truth.live.key_frame_interval + self.allowance.early;
         let due = session.key_frame.is_none_or(|last| last + interval < self.now);
         let asked = outputs.contains(&Output::KeyFrame { session: id });
-        holds!(asked || !due, "publish-10", "{id} is not asked for the key frame that somebody wants");
+        holds!(asked || !due, "publish-10", "session {id} is not asked for the key frame that somebody wants");
         Ok(())
     }
 
@@ -557,7 +596,7 @@ impl Bench<'_> {
     pub fn feed(&self, edge: &Edge, id: FeedId) -> Verdict {
         let Some(feed) = self.truth.feeds.get(&id) else { return Ok(()) };
         let bytes = edge.feeds().status(self.now, id).map(|status| (status.bytes_in, status.span));
-        let (head, span) = (feed.head, feed.head - feed.tail());
+        let (head, span) = (feed.head, feed.head - feed.tail);
         holds!(
             bytes == Some((head, span)),
             "publish-2",
@@ -571,7 +610,9 @@ impl Bench<'_> {
             let row = &self.truth.viewers[viewer];
             match row.cursor {
                 _ if row.polled.is_some() => {}
-                Some(cursor) => holds!(cursor >= feed.tail(), "feed-2", "{viewer} was overtaken and is still there"),
+                Some(cursor) => {
+                    holds!(cursor >= feed.tail, "feed-2", "viewer {viewer} was overtaken and is still there")
+                }
                 None => {
                     // An old point will do once the viewer has waited, as long as something comes in; it is looked for again
                     // and again.
@@ -582,7 +623,7 @@ impl Bench<'_> {
                     let flows = self.now > old && feed.flowed(self.now - looks, self.now, pause);
                     let point = feed.random_access().map(|point| (point.came, point.at));
                     let since = point.filter(|(came, _)| *came > row.joined || flows);
-                    holds!(since.is_none(), "feed-3", "{viewer} waits though it could start at {since:?}");
+                    holds!(since.is_none(), "feed-3", "viewer {viewer} waits though it could start at {since:?}");
                 }
             }
         }

@@ -19,9 +19,9 @@ pub(super) enum Kind {
     AudioVideo,
     AudioOnly,
     /// Picture alone, a frame each so many ms.
-    VideoOnly(u64),
+    VideoOnly(u32),
     /// Audio and video; then the microphone is off and a frame comes each 5 s, RTCP each so many ms (0 = never).
-    Muted(u64),
+    Muted(u32),
     /// Nothing, ever.
     Silent,
 }
@@ -85,9 +85,9 @@ impl Publisher {
         };
         let control = if self.kind == Kind::Silent { Track::NONE } else { Track::every_ms(1000) };
         Rhythm {
-            audio: audio.phase(self.dice.random_range(0..100_000)),
-            video: video.phase(self.dice.random_range(0..100_000)),
-            control: control.phase(self.dice.random_range(0..1_000_000)),
+            audio: audio.phase(self.dice.random_range(0..100_000_u64) as u32),
+            video: video.phase(self.dice.random_range(0..100_000_u64) as u32),
+            control: control.phase(self.dice.random_range(0..1_000_000_u64) as u32),
         }
     }
 }
@@ -206,7 +206,10 @@ impl World<'_> {
 
     /// Sends in this rhythm from now on, or nothing.
     pub(super) fn send(&mut self, session: SessionId, rhythm: Option<Rhythm>) {
-        self.say(format_args!("{session} sends {rhythm:?}"));
+        match rhythm {
+            Some(rhythm) => self.say(format_args!("session {session} sends {rhythm:?}")),
+            None => self.say(format_args!("session {session} sends nothing")),
+        }
         let now = self.now;
         let Some(row) = self.truth.sessions.get_mut(&session) else { return };
         match rhythm {

@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use holdfast_core::time::Time;
 
 /// µs in one slot.
-const SLOT: u64 = 16_384;
-/// So many slots lie ahead: 16 s.
-const SLOTS: usize = 1024;
+const SLOT: u64 = 4_096;
+/// So many slots lie ahead: half a second. Nearly everything is planned for sooner, and few slots stay close at hand.
+const SLOTS: usize = 128;
 
 /// Only what happens in this slot is kept in order: however much is planned, little moves about.
 pub struct Queue<Event> {

@@ -181,6 +181,10 @@ impl World<'_> {
             self.talk_nonsense()?;
         }
         self.kick_playbacks()?;
+        if self.plan.strikes(Fault::SetClock, &mut self.dice) {
+            let by = self.dice.random_range(-30_000_000..=30_000_000);
+            self.deliver(Input::ClockSet { by })?;
+        }
         let endpoint = self.dice.random_range(0..self.truth.places.len());
         match self.dice.random_range(0..6) {
             0 | 1 => self.crowd(endpoint),

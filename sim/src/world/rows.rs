@@ -1,53 +1,67 @@
 //! Rows by generation-tagged id, those of tenancies that ended included: found at once, in order of place and generation.
 
 use std::fmt;
+use std::mem;
 use std::ops::Index;
 
 use holdfast_core::id::Id;
 
 pub struct Rows<Kind, Row> {
-    places: Vec<Place<Kind, Row>>,
+    /// It is nearly always the latest tenancy of a place that somebody asks for.
+    last: Vec<Place<Kind, Row>>,
+    /// Those before it, by place, in order. Apart, so that all that is asked for lies close together.
+    earlier: Vec<Vec<(Id<Kind>, Row)>>,
     count: usize,
 }
 
-struct Place<Kind, Row> {
-    /// It is nearly always the latest tenancy that somebody asks for.
-    last: Option<(Id<Kind>, Row)>,
-    /// Those before it, in order.
-    earlier: Vec<(Id<Kind>, Row)>,
+/// Begins with a line of cache, in which it says whether there is a row and whose that is.
+#[repr(C, align(64))]
+enum Place<Kind, Row> {
+    Empty,
+    Of(Id<Kind>, Row),
 }
 
-impl<Kind, Row> Default for Place<Kind, Row> {
-    fn default() -> Self {
-        Place { last: None, earlier: Vec::new() }
+impl<Kind, Row> Place<Kind, Row> {
+    fn get(&self) -> Option<(&Id<Kind>, &Row)> {
+        match self {
+            Place::Empty => None,
+            Place::Of(id, row) => Some((id, row)),
+        }
+    }
+
+    fn get_mut(&mut self) -> Option<(&Id<Kind>, &mut Row)> {
+        match self {
+            Place::Empty => None,
+            Place::Of(id, row) => Some((id, row)),
+        }
     }
 }
 
 impl<Kind, Row> Default for Rows<Kind, Row> {
     fn default() -> Self {
-        Rows { places: Vec::new(), count: 0 }
+        Rows { last: Vec::new(), earlier: Vec::new(), count: 0 }
     }
 }
 
 impl<Kind, Row> Rows<Kind, Row> {
     pub fn get(&self, id: &Id<Kind>) -> Option<&Row> {
-        let place = self.places.get(id.index())?;
-        match &place.last {
+        match self.last.get(id.index())?.get() {
             Some((last, row)) if last == id => Some(row),
             _ => {
-                let at = place.earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
-                Some(&place.earlier[at].1)
+                let earlier = self.earlier.get(id.index())?;
+                let at = earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
+                Some(&earlier[at].1)
             }
         }
     }
 
     pub fn get_mut(&mut self, id: &Id<Kind>) -> Option<&mut Row> {
-        let place = self.places.get_mut(id.index())?;
-        match &mut place.last {
+        match self.last.get_mut(id.index())?.get_mut() {
             Some((last, row)) if last == id => Some(row),
             _ => {
-                let at = place.earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
-                Some(&mut place.earlier[at].1)
+                let earlier = self.earlier.get_mut(id.index())?;
+                let at = earlier.binary_search_by_key(id, |(own, _)| *own).ok()?;
+                Some(&mut earlier[at].1)
             }
         }
     }
@@ -57,22 +71,24 @@ impl<Kind, Row> Rows<Kind, Row> {
     }
 
     pub fn insert(&mut self, id: Id<Kind>, row: Row) {
-        if self.places.len() <= id.index() {
-            self.places.resize_with(id.index() + 1, Place::default);
+        if self.last.len() <= id.index() {
+            self.last.resize_with(id.index() + 1, || Place::Empty);
+            self.earlier.resize_with(id.index() + 1, Vec::new);
         }
         if let Some(own) = self.get_mut(&id) {
             *own = row;
             return;
         }
         self.count += 1;
-        let Place { last, earlier } = &mut self.places[id.index()];
+        let last = &mut self.last[id.index()];
         let row = match last {
-            Some((last, _)) if *last > id => (id, row),
-            _ => match last.replace((id, row)) {
-                Some(before) => before,
-                None => return,
+            Place::Of(last, _) if *last > id => (id, row),
+            _ => match mem::replace(last, Place::Of(id, row)) {
+                Place::Of(id, row) => (id, row),
+                Place::Empty => return,
             },
         };
+        let earlier = &mut self.earlier[id.index()];
         let at = earlier.partition_point(|(own, _)| *own < row.0);
         earlier.insert(at, row);
     }
@@ -82,7 +98,8 @@ impl<Kind, Row> Rows<Kind, Row> {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&Id<Kind>, &Row)> {
-        self.places.iter().flat_map(|place| place.earlier.iter().chain(&place.last)).map(|(id, row)| (id, row))
+        let places = self.earlier.iter().zip(&self.last);
+        places.flat_map(|(earlier, last)| earlier.iter().map(|(id, row)| (id, row)).chain(last.get()))
     }
 
     pub fn keys(&self) -> impl Iterator<Item = &Id<Kind>> {
@@ -94,7 +111,9 @@ impl<Kind, Row> Rows<Kind, Row> {
     }
 
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut Row> {
-        self.places.iter_mut().flat_map(|place| place.earlier.iter_mut().chain(&mut place.last)).map(|(_, row)| row)
+        let places = self.earlier.iter_mut().zip(&mut self.last);
+        let row = |(_, row)| row;
+        places.flat_map(move |(earlier, last)| earlier.iter_mut().map(|(_, row)| row).chain(last.get_mut().map(row)))
     }
 }
 

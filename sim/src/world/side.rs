@@ -1,5 +1,6 @@
 //! The media side: negotiates, moves media into slots, cuts bridges, and stamps evidence. It may be slow, wrong and late.
 
+use std::thread;
 use std::time::Duration;
 
 use holdfast_core::input::{EndReason, Env, Evidence, Input, SessionId, SessionKind, Writer};
@@ -26,6 +27,8 @@ pub(super) struct Side {
     pub pulse: Duration,
     /// The longest that an answer or a release takes when nothing is wrong.
     pub usual: Duration,
+    /// Whoever asks it something waits for ever.
+    pub stuck: bool,
 }
 
 /// What moves one session's media into its slot.
@@ -44,7 +47,7 @@ struct Bridge {
 impl Side {
     pub fn new(dice: SmallRng) -> Self {
         let (pulse, usual) = (Duration::from_millis(250), Duration::ZERO);
-        Side { dice, entropy: None, bridges: Rows::default(), pulse, usual }
+        Side { dice, entropy: None, bridges: Rows::default(), pulse, usual, stuck: false }
     }
 
     pub fn rebuilt(&mut self, session: SessionId) {
@@ -82,6 +85,11 @@ impl Env for Senses<'_> {
     fn activity(&mut self, session: SessionId) -> Evidence {
         self.asked += 1;
         assert!(self.asked < QUESTIONS, "live-lock: one call asks for evidence without end");
+        if self.side.stuck {
+            loop {
+                thread::park();
+            }
+        }
         let Some(session) = self.truth.sessions.get(&session) else { return Evidence::default() };
         let seen = session.stream.evidence(self.plan.unseen.map(|unseen| self.now - unseen));
         if !self.plan.has(Fault::EvidenceDelay) && !self.plan.has(Fault::TornEvidence) {

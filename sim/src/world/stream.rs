@@ -12,18 +12,18 @@ const MEMORY: Duration = Duration::from_secs(3);
 /// One kind of packet: the first after `phase` µs, then one each `every` µs; none at all where `every` is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Track {
-    pub every: u64,
-    pub phase: u64,
+    pub every: u32,
+    pub phase: u32,
 }
 
 impl Track {
     pub const NONE: Track = Track { every: 0, phase: 0 };
 
-    pub const fn every_ms(ms: u64) -> Self {
+    pub const fn every_ms(ms: u32) -> Self {
         Track { every: ms * 1000, phase: 0 }
     }
 
-    pub fn phase(self, micros: u64) -> Self {
+    pub fn phase(self, micros: u32) -> Self {
         Track { phase: micros, ..self }
     }
 }
@@ -42,7 +42,7 @@ impl Rhythm {
         Rhythm { audio: Track::every_ms(20), video: Track::every_ms(33), control: Track::every_ms(1000) };
 
     /// Picture alone, a frame each `ms` ms, no RTCP.
-    pub const fn video_only(ms: u64) -> Self {
+    pub const fn video_only(ms: u32) -> Self {
         Rhythm { audio: Track::NONE, video: Track::every_ms(ms), control: Track::NONE }
     }
 
@@ -57,7 +57,7 @@ impl Rhythm {
 }
 
 /// A time in which packets leave: `[from, until)`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Window {
     from: Time,
     until: Time,
@@ -68,20 +68,29 @@ impl Window {
     /// What came of one track up to and with `at`.
     fn arrivals(&self, track: Track, at: Time) -> Arrivals {
         // Not by way of `Duration`s, for this is asked more often than all else.
-        let first = self.from.as_micros() + track.phase;
+        let (first, every) = (self.from.as_micros() + u64::from(track.phase), u64::from(track.every));
         let last = at.as_micros().min(self.until.as_micros().saturating_sub(1));
-        if track.every == 0 || last < first {
+        if every == 0 || last < first {
             return Arrivals::default();
         }
-        let steps = (last - first) / track.every;
-        Arrivals { count: steps + 1, last: Some(Time::from_micros(first + steps * track.every)) }
+        let steps = (last - first) / every;
+        Arrivals { count: steps + 1, last: Some(Time::from_micros(first + steps * every)) }
     }
 }
 
 /// Everything that one session's publisher sent so far.
 #[derive(Clone, Debug, Default)]
 pub struct Stream {
+    /// The last one; until the first there is one in which nothing leaves.
+    window: Window,
+    /// Apart, and only where there is any: most have none, and are looked at more often than all else.
+    past: Option<Box<Past>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Past {
     before: [Arrivals; 3],
+    /// Those between these and the last.
     windows: VecDeque<Window>,
     /// What the core was told, where nobody knows what was sent: the moment for which that is so, and the evidence.
     told: VecDeque<(Time, Evidence)>,
@@ -91,57 +100,64 @@ impl Stream {
     /// From `now` on packets leave in this rhythm.
     pub fn open(&mut self, now: Time, rhythm: Rhythm) {
         self.close(now);
-        while let Some(window) = self.windows.front().filter(|window| window.until + MEMORY <= now).copied() {
-            let sums = self.before.iter_mut().zip(window.rhythm.tracks());
-            sums.for_each(|(sum, track)| *sum = add(*sum, window.arrivals(track, now)));
-            self.windows.pop_front();
+        if self.window.from < self.window.until {
+            let Past { before, windows, .. } = &mut **self.past.get_or_insert_default();
+            windows.push_back(self.window);
+            while let Some(window) = windows.front().filter(|window| window.until + MEMORY <= now).copied() {
+                let sums = before.iter_mut().zip(window.rhythm.tracks());
+                sums.for_each(|(sum, track)| *sum = add(*sum, window.arrivals(track, now)));
+                windows.pop_front();
+            }
         }
-        self.windows.push_back(Window { from: now, until: Time::NEVER, rhythm });
+        self.window = Window { from: now, until: Time::NEVER, rhythm };
     }
 
     /// From `now` on no packet leaves.
     pub fn close(&mut self, now: Time) {
-        if let Some(window) = self.windows.back_mut().filter(|window| window.until == Time::NEVER) {
-            window.until = now;
+        if self.is_open() {
+            self.window.until = now;
         }
     }
 
     /// Whether packets leave.
     pub fn is_open(&self) -> bool {
-        self.windows.back().is_some_and(|window| window.until == Time::NEVER)
+        self.window.until == Time::NEVER
     }
 
     /// What was told of it is so for the moment `at`.
     pub fn tell(&mut self, at: Time, evidence: Evidence) {
-        while self.told.len() > 1 && self.told[1].0 + MEMORY <= at {
-            self.told.pop_front();
+        let told = &mut self.past.get_or_insert_default().told;
+        while told.len() > 1 && told[1].0 + MEMORY <= at {
+            told.pop_front();
         }
-        self.told.push_back((at, evidence));
+        told.push_back((at, evidence));
     }
 
     /// Up to when it is known what was sent; `None` where it always is.
     pub fn told_until(&self) -> Option<Time> {
-        self.told.back().map(|(at, _)| *at)
+        self.told().map(|(at, _)| at)
     }
 
     /// What was told last; `None` where nothing was.
     pub fn told(&self) -> Option<(Time, Evidence)> {
-        self.told.back().copied()
+        self.past.as_ref()?.told.back().copied()
     }
 
     /// What came of audio, video and control up to and with these times, none further back than [`MEMORY`].
     pub fn evidence(&self, at: [Time; 3]) -> Evidence {
-        if !self.told.is_empty() {
+        let of = |kind: usize| move |window: &Window| window.arrivals(window.rhythm.tracks()[kind], at[kind]);
+        let Some(Past { before, windows, told }) = self.past.as_deref() else {
+            let last = |kind| of(kind)(&self.window);
+            return Evidence { audio: last(0), video: last(1), control: last(2) };
+        };
+        if !told.is_empty() {
             let told = |at: Time| {
-                let known = self.told.iter().rev().find(|(told, _)| *told <= at);
+                let known = told.iter().rev().find(|(told, _)| *told <= at);
                 known.map(|(_, evidence)| *evidence).unwrap_or_default()
             };
             return Evidence { audio: told(at[0]).audio, video: told(at[1]).video, control: told(at[2]).control };
         }
-        let sum = |kind: usize| {
-            let windows = self.windows.iter().map(|window| window.arrivals(window.rhythm.tracks()[kind], at[kind]));
-            windows.fold(self.before[kind], add)
-        };
+        let sum = |kind: usize| windows.iter().chain([&self.window]).map(of(kind)).fold(before[kind], add);
         Evidence { audio: sum(0), video: sum(1), control: sum(2) }
     }
 
@@ -190,7 +206,7 @@ mod tests {
             }
             assert_eq!(stream.at(at(ms)), Evidence { audio, video, control: Arrivals::default() }, "{ms} ms");
         }
-        assert!(stream.windows.len() <= 3, "old windows are summed up");
+        assert!(stream.past.is_some_and(|past| past.windows.len() <= 2), "old windows are summed up");
     }
 
     #[test]

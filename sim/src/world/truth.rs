@@ -134,6 +134,8 @@ pub struct Chunk {
 pub struct Feed {
     pub chunks: VecDeque<Chunk>,
     pub head: u64,
+    /// Where the oldest chunk begins. Said here although that knows it: it lies far from those that are looked at.
+    pub tail: u64,
     pub last_push: Option<Time>,
     /// Whose slot it is now, or was last.
     pub session: Option<SessionId>,
@@ -146,10 +148,6 @@ pub struct Feed {
 }
 
 impl Feed {
-    pub fn tail(&self) -> u64 {
-        self.chunks.front().map_or(self.head, |chunk| chunk.at)
-    }
-
     /// Whether nobody has sent or watched for `idle`, by the core's clock: then nothing is kept.
     fn is_forsaken(&self, clock: Time, idle: Duration) -> bool {
         self.viewers.is_empty() && self.used.is_some_and(|used| used + idle <= clock)
@@ -184,11 +182,17 @@ impl Feed {
     pub fn tail_after(&self, length: u64, buffer: u64) -> u64 {
         let head = self.head + length;
         let kept = self.chunks.iter().find(|chunk| head - chunk.at <= buffer);
-        if length == 0 { self.tail() } else { kept.map_or(self.head, |chunk| chunk.at) }
+        if length == 0 { self.tail } else { kept.map_or(self.head, |chunk| chunk.at) }
     }
 
     pub fn random_access(&self) -> Option<&Chunk> {
         self.chunks.iter().rev().find(|chunk| chunk.random_access)
+    }
+
+    /// Nothing is kept any more.
+    pub fn clear(&mut self) {
+        self.chunks.clear();
+        self.tail = self.head;
     }
 
     /// Takes a chunk in, at the time `clock` of the core.
@@ -197,8 +201,11 @@ impl Feed {
         self.used = Some(clock);
         self.last_push = Some(chunk.came);
         self.chunks.push_back(chunk);
-        while self.chunks.len() > 1 && self.head - self.tail() > buffer {
-            self.chunks.pop_front();
+        while self.chunks.len() > 1
+            && self.head - self.tail > buffer
+            && let Some(oldest) = self.chunks.pop_front()
+        {
+            self.tail = oldest.at + oldest.length;
         }
     }
 }
@@ -277,6 +284,10 @@ pub struct Truth {
     /// Requests of viewers that poll, and when they were made.
     pub asks: BTreeMap<RequestId, (ViewerId, Time)>,
     pub draining: bool,
+    /// When the wall clock was set last.
+    pub clock_set: Time,
+    /// It is ending, and has said so: nobody comes in any more. What was due in the very call in which it began was done before.
+    pub shut: bool,
     /// What time it is for the core: what it was given may lie before what it was given last.
     pub clock: Time,
     /// Endpoint and slot that the present input releases: what was due before it still finds the slot held.
@@ -294,6 +305,7 @@ impl Truth {
         feeds: impl Iterator<Item = FeedId>,
         channels: Vec<Channel>,
     ) -> Self {
+        let feeds: BTreeSet<FeedId> = feeds.collect();
         let place = |endpoint: &Endpoint| Place {
             settings: endpoint.clone(),
             slots: vec![None; endpoint.slots as usize],
@@ -315,7 +327,7 @@ impl Truth {
             queues: BTreeSet::new(),
             held: 0,
             forsaken: Time::NEVER,
-            feeds: feeds.map(|feed| (feed, Feed::default())).collect(),
+            feeds: feeds.iter().map(|feed| (*feed, Feed::default())).collect(),
             viewers: Rows::default(),
             watching: 0,
             joins: Vec::new(),
@@ -323,9 +335,11 @@ impl Truth {
             channels,
             sources: BTreeMap::new(),
             users: Users::new(config, of_titles),
-            titles: Titles::new(config, of_titles),
+            titles: Titles::new(config, of_titles, feeds),
             asks: BTreeMap::new(),
             draining: false,
+            clock_set: Time::ZERO,
+            shut: false,
             clock: Time::ZERO,
             freed: None,
             orders: 0,
@@ -341,6 +355,19 @@ impl Truth {
         self.places[place].slots.iter().flatten().filter_map(|id| Some((*id, self.sessions.get(id)?)))
     }
 
+    /// Users and accounts end on dates.
+    fn set_clock(&mut self, by: i64) {
+        for user in self.users.users.iter_mut().filter(|user| user.limits.until.is_some()) {
+            user.freed += 1;
+        }
+        let users = self.users.users.iter_mut().map(|user| &mut user.limits.until);
+        let others = self.titles.users.values_mut().map(|limits| &mut limits.until);
+        let accounts = self.titles.accounts.iter_mut().map(|account| &mut account.settings.until);
+        for until in users.chain(others).chain(accounts).filter_map(Option::as_mut) {
+            *until = until.when_set(by);
+        }
+    }
+
     /// What an input means before the core has seen it; `clock` is the time that the core is given with it.
     pub fn before(&mut self, now: Time, clock: Time, input: &Input) {
         self.clock = self.clock.max(clock);
@@ -348,6 +375,10 @@ impl Truth {
             self.forsake();
         }
         self.freed = None;
+        if let Input::ClockSet { by } = *input {
+            self.clock_set = now;
+            self.set_clock(by);
+        }
         self.play_before(now, input);
         self.title_before(now, input);
         match input {
@@ -374,7 +405,7 @@ impl Truth {
         self.forsaken = Time::NEVER;
         for feed in self.feeds.values_mut().filter(|feed| !feed.chunks.is_empty()) {
             if feed.is_forsaken(clock, idle) {
-                feed.chunks.clear();
+                feed.clear();
             } else if let Some(used) = feed.used.filter(|_| feed.viewers.is_empty()) {
                 self.forsaken = self.forsaken.min(used + idle);
             }
@@ -417,7 +448,9 @@ impl Truth {
         session.released = true;
         self.freed = Some((session.endpoint, session.slot));
         self.places[session.endpoint].slots[session.slot] = None;
-        self.present.retain(|each| *each != id);
+        if let Some(place) = self.present.iter().position(|each| *each == id) {
+            self.present.remove(place);
+        }
     }
 
     /// What an output means. `input` is what the core was handling.
@@ -479,6 +512,7 @@ impl Truth {
                     && self.is_first_ask(viewer)
                 {
                     self.end_viewer(viewer, ViewerEnd::Left);
+                    self.titles.mistaken(now, viewer);
                 }
                 let Some(post) = self.posts.get_mut(request) else { return };
                 (post.fate, post.answered) = (Fate::Refused(*reason), Some(now));
@@ -545,7 +579,10 @@ impl Truth {
             Output::Polls { request, viewer, .. } => {
                 // Somebody was known by its token already.
                 match self.asks.get(request).map(|(asked, _)| *asked) {
-                    Some(asked) if asked != *viewer => self.end_viewer(asked, ViewerEnd::Left),
+                    Some(asked) if asked != *viewer => {
+                        self.end_viewer(asked, ViewerEnd::Left);
+                        self.titles.mistaken(now, asked);
+                    }
                     _ => self.asked(now, *viewer),
                 }
             }

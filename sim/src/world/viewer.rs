@@ -14,10 +14,12 @@ use super::rows::Rows;
 use super::truth::Chunk;
 use super::{Event, Owner, World};
 
+/// Begins with a line of cache.
+#[repr(align(64))]
 pub(super) struct Viewer {
     pub dice: SmallRng,
-    /// For whom it watches, if it has to say so.
-    pub player: Option<Player>,
+    /// For whom it watches, if it has to say so. Apart, for in a crowd nobody has to.
+    pub player: Option<Box<Player>>,
     feed: FeedId,
     id: Option<ViewerId>,
     /// Its request that has no answer yet.

@@ -66,7 +66,7 @@ impl Witness {
                     self.faults.add(Fault::LateViewer);
                 }
             }
-            Input::Play { .. } | Input::Kick { .. } => {}
+            Input::Play { .. } | Input::Kick { .. } | Input::ClockSet { .. } => {}
             Input::Join { feed, .. } => {
                 if !truth.feeds.contains_key(feed) {
                     self.faults.add(Fault::Nonsense);

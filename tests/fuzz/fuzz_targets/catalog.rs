@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use holdfast_core::config::{Account, Config, Provider, User};
 use holdfast_core::time::Time;
-use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings};
+use holdfast_io::providers::{Credentials, Dialect, Guide, Location, Output, ProviderSettings, Reach};
 use holdfast_io::server::{Action, ConnId, Server, Settings};
 use holdfast_io::users::{Login, Password, Status};
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fn server(url: &str) -> Server {
         output: Output::Auto,
         via: false,
         groups: Vec::new(),
-        allow_private: false,
+        reach: Reach::Public,
         entries: 1000,
         bytes: 1 << 20,
         accounts: vec![Some(Credentials { username: String::from("name"), password: String::from("secret") })],

@@ -24,11 +24,20 @@ struct Open {
     gone: Option<Instant>,
 }
 
+/// A connection that was one too many.
+#[derive(Clone, Debug)]
+pub(super) struct Refusal {
+    pub(super) at: Instant,
+    pub(super) number: u64,
+    /// The connections that were open.
+    pub(super) beside: Vec<u64>,
+}
+
 #[derive(Default)]
 struct Tally {
     open: Vec<Open>,
     peak: usize,
-    refused: usize,
+    refusals: Vec<Refusal>,
 }
 
 pub(super) struct Counter {
@@ -41,6 +50,8 @@ pub(super) struct Counter {
 /// Whether the peer has closed. It asks the kernel, whatever was not read yet: what was closed before a new connection was made is
 /// never counted beside it.
 pub(super) fn is_gone(socket: &TcpStream) -> bool {
+    // What came while another thread was writing waits until that has let go of the socket; whoever sets an option waits with it.
+    let _ = socket.set_nodelay(true);
     let mut asked = [PollFd::new(socket, PollFlags::RDHUP)];
     let answered = poll(&mut asked, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
     answered.is_err() || asked[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
@@ -52,7 +63,8 @@ impl Counter {
         Counter { tallies: Mutex::new(tallies), limits, late }
     }
 
-    /// Counts a socket, once; false if there is no room for it.
+    /// Counts a socket, once; false if there is no room for it. One whose peer has closed meanwhile, before it was looked at, was over
+    /// when what its peer opened then came: it is never counted beside that.
     pub(super) fn admit(&self, account: usize, number: u64, socket: &Arc<TcpStream>) -> bool {
         let mut tallies = self.tallies.lock().unwrap();
         for (index, tally) in tallies.iter_mut().enumerate() {
@@ -65,10 +77,14 @@ impl Counter {
         if tally.open.iter().any(|open| open.number == number) {
             return true;
         }
+        if is_gone(socket) {
+            return false;
+        }
         let (asked, limit) = (tally.open.len() + 1, self.limits[account]);
         tally.peak = tally.peak.max(asked);
         if limit > 0 && asked > limit {
-            tally.refused += 1;
+            let beside = tally.open.iter().map(|open| open.number).collect();
+            tally.refusals.push(Refusal { at: Instant::now(), number, beside });
             return false;
         }
         tally.open.push(Open { number, socket: Arc::clone(socket), gone: None });
@@ -98,14 +114,19 @@ impl Counter {
         let mut tallies = self.tallies.lock().unwrap();
         let tally = &mut tallies[account];
         self.prune(tally);
-        Count { open: tally.open.len(), peak: tally.peak, refused: tally.refused }
+        Count { open: tally.open.len(), peak: tally.peak, refused: tally.refusals.len() }
+    }
+
+    pub(super) fn refusals(&self, account: usize) -> Vec<Refusal> {
+        self.tallies.lock().unwrap()[account].refusals.clone()
     }
 
     /// From now on the most is what there is now.
     pub(super) fn forget(&self) {
         for tally in self.tallies.lock().unwrap().iter_mut() {
             self.prune(tally);
-            (tally.peak, tally.refused) = (tally.open.len(), 0);
+            tally.peak = tally.open.len();
+            tally.refusals.clear();
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Whether providers can be read, and accounts belong to them.
 
 use std::collections::BTreeMap;
+use std::fs::File;
 
-use holdfast_io::providers::{Dialect, Location};
+use holdfast_io::providers::{Dialect, Location, near_entries};
+use jiff::Timestamp;
 
 use super::super::reader::Reader;
 use super::super::{Provider, Settings};
@@ -99,6 +101,29 @@ pub(super) fn warnings(settings: &Settings) -> Vec<String> {
             "there are {owners} and no users: titles of {owners} are listed and played for users alone; \
              write [[user]] with `name` and `password`"
         ));
+    }
+    for provider in settings.providers.iter().filter(|provider| !provider.allow_private) {
+        let Some(Location::File(path)) = &provider.url else { continue };
+        let list = super::readable(path).and_then(|()| File::open(path)).ok();
+        let near = list.and_then(|list| near_entries(list, &provider.groups, provider.entries, provider.bytes));
+        if let Some((count, first)) = near {
+            let entries = if count == 1 { "1 entry leads" } else { &format!("{count} entries lead") };
+            warnings.push(format!(
+                "provider \"{}\": of \"{}\" {entries} to a private address or to this machine, which is refused; the first is at {first}: \
+                 write `allow_private = true` if the list may do that",
+                provider.name,
+                path.display()
+            ));
+        }
+    }
+    let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+    for (n, account) in settings.accounts.iter().enumerate() {
+        if account.expires.is_some_and(|expires| expires <= now) {
+            warnings.push(format!(
+                "the time of `account[{n}]`, of provider \"{}\", is over, and nothing is asked for with it: see its `expires`",
+                account.provider
+            ));
+        }
     }
     for (n, user) in settings.core.users.iter().enumerate() {
         let taken: Vec<&String> = settings.providers.iter().flat_map(|provider| &provider.groups).collect();

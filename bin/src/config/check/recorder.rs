@@ -11,8 +11,10 @@ const FILE: &str = "recorder.file";
 pub(super) fn settings(reader: &mut Reader<'_>) {
     let recorder = &reader.settings.recorder;
     if recorder.size.is_none() && !recorder.file.as_os_str().is_empty() {
-        let wrong = String::from("is written though nothing is recorded: `recorder.size` is \"off\"");
-        reader.conflict(&[FILE, "recorder.size"], wrong, String::from("leave one of them out"));
+        let wrong =
+            String::from("names a file for what is recorded, and `recorder.size` says \"off\": nothing is recorded");
+        let right = String::from("leave `file` out, or give `size` a size such as \"64 MiB\"");
+        reader.conflict(&[FILE, "recorder.size"], wrong, right);
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use holdfast_core::config::Strategy;
+use holdfast_core::config::{Strategy, User};
 
+use super::super::Settings;
 use super::super::reader::Reader;
 
 /// Checks that need nothing but the settings.
@@ -59,4 +60,29 @@ fn strategies(reader: &mut Reader<'_>) {
         let wrong = format!("\"{}\" stands behind \"deny\", where it is never tried", strategies[deny + 1].as_str());
         reader.conflict(&[KEY], wrong, String::from("write \"deny\" last, or leave it out: it is what follows anyway"));
     }
+}
+
+/// What an operator should know though nothing is wrong.
+pub(super) fn warnings(settings: &Settings) -> Vec<String> {
+    let most = settings.core.playback.sessions_per_user;
+    let names = |users: &dyn Fn(&&User) -> bool| {
+        let names = settings.core.users.iter().filter(users).map(|user| format!("\"{}\"", user.name));
+        let (names, more): (Vec<String>, usize) = (names.clone().take(5).collect(), names.skip(5).count());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!names.is_empty()).then(|| format!("{}{more}", names.join(", ")))
+    };
+    let any = names(&|user| user.max_connections == 0).map(|users| {
+        format!(
+            "users with `max_connections = 0` may play any number at once, as far as `playback.sessions_per_user` goes, which is \
+             {most} for each: {users}"
+        )
+    });
+    let places = |user: &User| user.max_connections as usize + user.soft_connections as usize;
+    let beyond = names(&|user| user.max_connections > 0 && places(user) > most).map(|users| {
+        format!(
+            "users with more than {most} places play {most} at once at the most, since that is `playback.sessions_per_user`, which \
+             counts those that wait, too: raise it for {users}"
+        )
+    });
+    any.into_iter().chain(beyond).collect()
 }

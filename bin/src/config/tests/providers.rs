@@ -92,13 +92,57 @@ fn lists_that_are_files_are_looked_for_when_the_program_starts() {
 }
 
 #[test]
+fn a_catalogue_is_not_read_again_each_moment_and_who_wants_that_is_told() {
+    for (span, wrong) in [("59s", "59s is too short"), ("0s", "0s is too short"), ("800h", "is too long")] {
+        let refused = faults(&format!("{PROVIDER}refresh = '{span}'\n{ACCOUNT}")).join("");
+        let says = ["key `provider[0].refresh`", wrong, "write 1m to "].iter().all(|part| refused.contains(part));
+        assert!(says, "{span}: {refused}");
+    }
+    assert_eq!(read(&format!("{PROVIDER}refresh = '1m'\n{ACCOUNT}")).providers[0].refresh.as_secs(), 60);
+}
+
+#[test]
 fn what_makes_no_sense_though_it_can_be_is_warned_of() {
     let open = read(&format!("{PROVIDER}{ACCOUNT}")).warnings().join("");
     assert!(open.contains("there are providers and no users") && open.contains("write [[user]] with `name`"), "{open}");
     let films = read("[[library]]\nname = 'films'\npath = '/srv/films'").warnings().join("");
     assert!(films.contains("there are libraries and no users"), "{films}");
-    let user = "[[user]]\nname = 'a'\npassword = 'x'\ngroups = ['Sport']\n";
+    let user = "[[user]]\nname = 'a'\npassword = 'x'\ngroups = ['Sport']\nmax_connections = 2\n";
     assert_eq!(read(&format!("{PROVIDER}{user}{ACCOUNT}")).warnings(), Vec::<String>::new());
     let narrow = read(&format!("{PROVIDER}groups = ['News']\n{user}{ACCOUNT}")).warnings().join("");
     assert!(narrow.contains("\"Sport\", which is taken of no provider"), "{narrow}");
+    let over = |expires: &str| read(&format!("{PROVIDER}{user}{ACCOUNT}expires = '{expires}'")).warnings().join("");
+    assert!(
+        over("2020-01-31").contains("the time of `account[0]`, of provider \"tv\", is over"),
+        "{}",
+        over("2020-01-31")
+    );
+    assert_eq!(over("9999-01-31"), "");
+}
+
+#[test]
+fn entries_of_a_list_of_this_machine_that_will_be_refused_are_warned_of() {
+    let list = std::env::temp_dir().join(format!("holdfast-near-{}.m3u", std::process::id()));
+    let entry = |group: &str, url: &str| format!("#EXTINF:-1 group-title=\"{group}\",{url}\n{url}\n");
+    let entries = [
+        ("News", "http://cdn.example/1.ts"),
+        ("News", "http://192.168.1.9:8000/2.ts"),
+        ("Sport", "http://localhost/3.m3u8"),
+    ];
+    let text: String = entries.iter().map(|(group, url)| entry(group, url)).collect();
+    std::fs::write(&list, format!("#EXTM3U\n{text}")).unwrap();
+    let warned = |more: &str| {
+        let users = "[[user]]\nname = 'a'\npassword = 'x'\nmax_connections = 1\n";
+        read(&format!("[[provider]]\nname = 'tv'\nurl = 'file://{}'\n{more}\n{users}", list.display()))
+            .warnings()
+            .join("")
+    };
+    let all = warned("");
+    let says = ["provider \"tv\"", "2 entries lead", "the first is at 192.168.1.9", "`allow_private = true`"];
+    assert!(says.iter().all(|part| all.contains(part)), "{all}");
+    let sport = warned("groups = ['Sport']");
+    assert!(sport.contains("1 entry leads") && sport.contains("the first is at localhost"), "{sport}");
+    assert_eq!(warned("allow_private = true"), "");
+    std::fs::remove_file(&list).unwrap();
+    assert_eq!(warned(""), "", "whether it is there is looked at elsewhere");
 }

@@ -6,8 +6,12 @@ use super::*;
 pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) -> Told<'n> {
     match note {
         Note::SourceOpening { channel, index, .. } => {
-            let of = settings.core.channels.get(channel.0 as usize).map_or(0, |own| own.sources);
-            let what = |label: &str| format!("asks {label}, source {} of {of}", index + 1);
+            let of = settings.core.channels.get(channel.0 as usize).map(|own| own.sources);
+            let what = |label: &str| match of {
+                Some(of) => format!("asks {label}, source {} of {of}", index + 1),
+                // Of a title of providers, which of them have it is in their catalogues.
+                None => format!("asks {label}, source {}", index + 1),
+            };
             told_of((settings, about), *channel, *index, Level::DEBUG, what)
         }
         Note::SourceLost { channel, index, loss, lasted, .. } => {
@@ -92,7 +96,9 @@ fn told_of<'n>(
 fn lost(loss: Loss) -> Level {
     match loss {
         Loss::Forbidden | Loss::Loop => Level::ERROR,
-        Loss::TimedOut | Loss::NoAccount | Loss::Preempted | Loss::NoKeyFrame => Level::INFO,
+        Loss::TimedOut | Loss::NoAccount | Loss::Preempted | Loss::GraceOver | Loss::NoKeyFrame | Loss::Limit => {
+            Level::INFO
+        }
         Loss::Silent
         | Loss::NotFound
         | Loss::Unresolved
@@ -138,6 +144,26 @@ mod tests {
         let why = String::from("the origin answers 404");
         let (_, sentence, _) = told(Note::SourceFault { channel: CHANNEL, index: 0, why });
         assert_eq!(sentence, "channel \"news\": http://a.example/…/x.ts?…: the origin answers 404");
+    }
+
+    #[test]
+    fn a_stream_of_a_provider_is_told_by_its_title_and_is_no_source_of_none() {
+        let about = About { title: Some("Sport".into()), ..About::default() };
+        let settings = Settings::default();
+        let opening = Note::SourceOpening { channel: ChannelId(9), index: 0, source: Id::from_parts(1, 0) };
+        let told = super::tell(&opening, &settings, &about);
+        assert_eq!(told.sentence, "channel \"Sport\": asks its provider, source 1");
+        let lost = Note::SourceLost {
+            channel: ChannelId(9),
+            index: 0,
+            source: Id::from_parts(1, 0),
+            loss: Loss::Limit,
+            lasted: 2_000_000,
+        };
+        let told = super::tell(&lost, &settings, &about);
+        let says = ["is given up after 2.0 s: it bears no more connections", "(`cooling`)"];
+        assert!(says.iter().all(|part| told.sentence.contains(part)), "{}", told.sentence);
+        assert_eq!((told.level, told.reason), (Level::INFO, Some("limit")));
     }
 
     #[test]

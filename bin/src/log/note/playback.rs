@@ -37,9 +37,9 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             let told = of(*user, level.min(Level::INFO), what);
             Told { playback: Some(*playback), reason: Some(reason.as_str()), ..told }
         }
-        Note::PlaybackRefused { user, item, reason } => {
+        Note::PlaybackRefused { user, item, reason, client } => {
             let (level, why) = (refused(*reason), reason.says());
-            let what = format!("playback of {} was refused: {why}", stream(*item));
+            let what = format!("playback of {} from {} was refused: {why}", stream(*item), client.address);
             Told { reason: Some(reason.as_str()), ..of(*user, level, what) }
         }
         Note::PlaybackPromoted { user, playback } => {
@@ -66,10 +66,23 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
 #[cfg(test)]
 mod tests {
     use holdfast_core::id::Id;
-    use holdfast_core::input::{TitleId, ViewerEnd};
+    use holdfast_core::input::{Client, RefuseReason, TitleId, ViewerEnd};
     use holdfast_core::playback;
 
     use super::*;
+
+    #[test]
+    fn a_refusal_says_who_from_where_what_why_and_what_to_do() {
+        let client = Client { address: [192, 0, 2, 7].into(), agent: 0 };
+        let (user, item, reason) = (UserId(0), Item::Vod(TitleId(7)), RefuseReason::ProviderLimit);
+        let mut settings = Settings::default();
+        settings.core.users = vec![holdfast_core::config::User { name: "anna".into(), ..Default::default() }];
+        let about = About { title: Some("Film".into()), from: Some("192.0.2.7".into()), ..About::default() };
+        let told = tell(&Note::PlaybackRefused { user, client, item, reason }, &settings, &about);
+        let sentence = "user \"anna\": playback of \"Film\" (vod) from 192.0.2.7 was refused: ";
+        assert!(told.sentence.starts_with(sentence), "{}", told.sentence);
+        assert!(told.sentence.ends_with(reason.says()) && told.reason == Some("provider-limit"));
+    }
 
     #[test]
     fn a_playback_is_told_by_its_title_and_what_its_player_opens_again_is_a_detail() {

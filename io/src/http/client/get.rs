@@ -58,10 +58,25 @@ impl Get {
         &self.url
     }
 
-    /// Whether a request is this one, as it reaches whoever is asked.
+    /// Whether a request is this one, as it reaches whoever is asked. A proxy on the way may have put another host in place of
+    /// the one that is meant, as nginx does unless it is told not to: it is known by who asks, then. And it may have taken away
+    /// what the path begins with, where it has more servers than one behind it.
     pub fn is_for(&self, request: &Request) -> bool {
-        (self.url.path(), self.url.query()) == (request.path.as_str(), request.query.as_deref())
-            && self.authority().eq_ignore_ascii_case(&request.authority)
+        self.url.query() == request.query.as_deref()
+            && request.path.len() > 1
+            && self.url.path().ends_with(request.path.as_str())
+            && (self.authority().eq_ignore_ascii_case(&request.authority)
+                || request.headers.get(field::USER_AGENT.as_str()) == Some(self.agent()))
+    }
+
+    /// As what it asks.
+    fn agent(&self) -> &str {
+        let fields = self.fields.iter().chain(&USUAL);
+        fields
+            .filter(|(name, _)| *name == field::USER_AGENT)
+            .map(|(_, value)| value.as_str())
+            .next()
+            .unwrap_or_default()
     }
 
     /// The host to connect to: a DNS name, or an IP address without brackets.

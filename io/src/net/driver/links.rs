@@ -202,7 +202,8 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     fn opened(&mut self, socket: SocketId, id: LinkId, address: SocketAddr) {
         if let Some(entry) = self.sockets.get_mut(socket) {
             entry.stage = Stage::Open(Peer::Origin(id));
-            self.server.connected(self.now, id, address);
+            let own = self.sys.own_address(&entry.socket.stream);
+            self.server.connected(self.now, id, address, own);
             // What came with the last of the handshake has no event of its own.
             self.enqueue(socket);
         }

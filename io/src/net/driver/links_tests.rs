@@ -13,6 +13,8 @@ use crate::net::fake::{Fake, LIES, Lie, Plan};
 use crate::net::tls::{self, Trust};
 use crate::server::{Action, ConnId};
 
+#[path = "made_tests.rs"]
+mod made;
 #[path = "race_tests.rs"]
 mod race;
 
@@ -579,6 +581,7 @@ fn real_sockets() {
     bench.connect(link(0), "localhost", (address.port(), false), &long);
     bench.until(link(0), |told| told.eof);
     assert_eq!(bench.told(link(0)).address, Some(address));
+    assert_eq!(bench.told(link(0)).own, Some(address.ip()), "what leads to this machine comes from there");
     assert!(bench.told(link(0)).got == long);
     bench.close(link(0));
     drop(origin.join().unwrap());

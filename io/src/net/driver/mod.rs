@@ -38,8 +38,12 @@ const READ: usize = 64 * 1024;
 const READS: usize = 4;
 /// How many times in one turn a socket's TLS buffer is filled and emptied.
 const FILLS: usize = 8;
+/// How many pieces of long answers are made in one turn, whoever wants them: media is not to wait for lists.
+const MADE: usize = 2;
 /// How many connections a listener gives in one turn.
 const ACCEPTS: usize = 64;
+/// How often the wall clock is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 /// How many media events are taken in one turn.
 const MEDIA: usize = 1024;
 /// How long nobody is accepted after the kernel had no descriptor or memory for it. Who waits stays in the queue.
@@ -117,6 +121,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     media: M,
     report: Box<dyn FnMut(Report)>,
     now: Time,
+    /// When the wall clock is looked at again, if anything happens then.
+    look: Time,
     sockets: Table<SocketKind, Entry<S::Stream>>,
     /// The socket of each connection, by the connection's place.
     of_connection: Vec<Option<(ConnId, SocketId)>>,
@@ -130,6 +136,8 @@ pub struct Driver<S: Sys, M, P = Server> {
     withheld: Vec<SocketId>,
     /// Sockets with something to do now, each once.
     queue: VecDeque<SocketId>,
+    /// Sockets for which the server has more to make ([`Transmit::Later`]), each once.
+    patient: VecDeque<SocketId>,
     /// Sockets whose connection is over, the oldest first.
     lingering: VecDeque<(Time, SocketId)>,
     /// How many sockets there may be, those whose connection is over among them.
@@ -161,12 +169,22 @@ struct Entry<Stream> {
     ended: bool,
     hung_up: bool,
     queued: bool,
+    patient: bool,
     withheld: bool,
 }
 
 impl<Stream> Entry<Stream> {
     fn new(socket: Socket<Stream>, stage: Stage) -> Self {
-        Entry { socket, stage, blocked: false, ended: false, hung_up: false, queued: false, withheld: false }
+        Entry {
+            socket,
+            stage,
+            blocked: false,
+            ended: false,
+            hung_up: false,
+            queued: false,
+            patient: false,
+            withheld: false,
+        }
     }
 }
 
@@ -197,6 +215,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             media,
             report,
             now,
+            look: now,
             sockets: Table::default(),
             of_connection: Vec::new(),
             links: Vec::new(),
@@ -204,6 +223,7 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             files: VecDeque::new(),
             withheld: Vec::new(),
             queue: VecDeque::new(),
+            patient: VecDeque::new(),
             lingering: VecDeque::new(),
             most: usize::MAX,
             events: Vec::new(),
@@ -246,6 +266,11 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error),
             _ => self.now = self.sys.now(),
         }
+        if self.now >= self.look {
+            self.look = self.now + LOOK;
+            self.server.set_clock(self.now, self.sys.wall());
+            self.act();
+        }
         for event in events.drain(..) {
             self.notice(event);
         }
@@ -255,6 +280,14 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         for _ in 0..self.queue.len() {
             let Some(id) = self.queue.pop_front() else { break };
             self.serve(id);
+        }
+        for _ in 0..MADE.min(self.patient.len()) {
+            let Some(id) = self.patient.pop_front() else { break };
+            if let Some(entry) = self.sockets.get_mut(id) {
+                entry.patient = false;
+                self.transmit(id);
+                self.act();
+            }
         }
         self.read_files();
         self.tick();
@@ -285,7 +318,8 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
     fn timeout(&mut self) -> Option<Duration> {
         let can_accept = self.paused.is_none() && self.listeners.iter().any(|listener| listener.ready);
         let drained = self.ending.is_some() && self.is_drained();
-        if !self.queue.is_empty() || !self.files.is_empty() || self.media_waits || can_accept || drained {
+        let busy = !self.queue.is_empty() || !self.patient.is_empty() || !self.files.is_empty() || self.media_waits;
+        if busy || can_accept || drained {
             return Some(Duration::ZERO);
         }
         let linger = self.lingering.front().map(|(until, _)| *until);
@@ -485,6 +519,9 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
         for _ in 0..FILLS {
             let Some(entry) = self.sockets.get_mut(id) else { return };
             let Stage::Open(peer) = entry.stage else { return };
+            if entry.patient {
+                return;
+            }
             if !entry.socket.writable {
                 entry.blocked = true;
                 return;
@@ -503,6 +540,10 @@ impl<S: Sys, M: Media, P: Serve> Driver<S, M, P> {
                 }
                 // Not necessarily for the socket: the buffer of TLS may have been full.
                 Ok(Transmit::Blocked) => entry.blocked = true,
+                Ok(Transmit::Later) => {
+                    (entry.blocked, entry.patient) = (true, true);
+                    return self.patient.push_back(id);
+                }
                 Err(_) => return self.fail(id),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, ErrorKind, IoSlice};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use holdfast_core::input::RequestId;
@@ -31,6 +31,7 @@ impl Media for NoMedia {
 #[derive(Default)]
 pub struct Told {
     pub address: Option<SocketAddr>,
+    pub own: Option<IpAddr>,
     pub failed: Option<ConnectError>,
     pub got: Vec<u8>,
     pub eof: bool,
@@ -40,6 +41,9 @@ pub struct Told {
     /// We closed it.
     pub dropped: bool,
     pub to_send: Vec<u8>,
+    /// How many more times that is to be made, and was.
+    pub to_make: usize,
+    pub made: usize,
 }
 
 impl Told {
@@ -82,7 +86,8 @@ impl Serve for Script {
         None
     }
 
-    fn connected(&mut self, _: Time, link: LinkId, address: SocketAddr) {
+    fn connected(&mut self, _: Time, link: LinkId, address: SocketAddr, own: Option<IpAddr>) {
+        self.link(link).own = own;
         assert_eq!(self.link(link).address.replace(address), None, "{link}: opened twice");
         if !self.link(link).to_send.is_empty() {
             self.actions.push_back(Action::WriteLink(link));
@@ -130,6 +135,11 @@ impl Serve for Script {
             if !told.to_send.is_empty() {
                 return Ok(Transmit::Blocked);
             }
+        }
+        if told.to_make > 0 {
+            (told.to_make, told.made) = (told.to_make - 1, told.made + 1);
+            told.to_send = vec![b'x'; 100];
+            return Ok(Transmit::Later);
         }
         Ok(Transmit::Idle)
     }

@@ -369,6 +369,33 @@ fn a_connection_that_is_gone_before_it_is_accepted_stops_nobody() {
 }
 
 #[test]
+fn when_the_wall_clock_is_set_answers_have_the_date_as_it_is() {
+    let mut stage = stage(1, 0);
+    let date = |stage: &mut Stage| {
+        let client = stage.fake.connect(100_000);
+        stage.fake.send(client, OK.as_bytes());
+        stage.rest();
+        let answer = String::from_utf8(stage.fake.take(client, 100_000)).unwrap();
+        answer.lines().find_map(|line| line.strip_prefix("Date: ")).unwrap().to_owned()
+    };
+    assert_eq!(date(&mut stage), "Thu, 01 Jan 1970 00:00:00 GMT");
+    let set = |stage: &mut Stage, seconds: u64| {
+        let mut world = stage.fake.0.borrow_mut();
+        world.now = world.now + Duration::from_secs(1);
+        world.wall = (Duration::from_secs(seconds), world.now);
+    };
+    set(&mut stage, 1_800_000_000);
+    assert_eq!(date(&mut stage), "Fri, 15 Jan 2027 08:00:00 GMT");
+    assert_eq!(stage.reported("ClockSet"), 1);
+    // A clock that is disciplined wanders.
+    set(&mut stage, 1_800_000_002);
+    assert_eq!(stage.reported("ClockSet"), 1);
+    set(&mut stage, 1_700_000_000);
+    assert_eq!(date(&mut stage), "Tue, 14 Nov 2023 22:13:20 GMT");
+    assert_eq!(stage.reported("ClockSet"), 2);
+}
+
+#[test]
 fn one_that_always_has_more_does_not_starve_the_others() {
     let mut stage = stage(1, 0);
     let (greedy, modest) = (stage.fake.connect(10_000_000), stage.fake.connect(10_000));

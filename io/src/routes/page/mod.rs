@@ -149,6 +149,7 @@ mod tests {
             RefuseReason::Kicked,
             RefuseReason::Busy,
             RefuseReason::ProviderLimit,
+            RefuseReason::AccountsOver,
             RefuseReason::ProviderFailed,
             RefuseReason::Superseded,
             RefuseReason::Preempted,

@@ -13,7 +13,7 @@ pub(super) struct Library {
     group: String,
     /// Films, or episodes.
     titles: usize,
-    /// `null` while nobody has looked yet.
+    /// How long ago it was looked through; `null` while nobody has yet.
     read_ms: Option<u64>,
     /// Why it could not be looked through the last time; `null` if it could.
     fault: Option<String>,

@@ -20,7 +20,7 @@ pub(super) struct Provider {
     skipped: u64,
     /// What its guide says is on, about now.
     programmes: usize,
-    /// `null` while there is no catalogue.
+    /// How long ago its catalogue was read in full; `null` while there is none.
     read_ms: Option<u64>,
     /// Why the last reading failed; `null` if it did not.
     fault: Option<String>,

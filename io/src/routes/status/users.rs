@@ -34,7 +34,7 @@ struct Watching {
     /// What it plays is called, where that is in a catalogue or a library.
     title: Option<String>,
     kind: &'static str,
-    /// `queued`, `held`, `prepared`, `active`.
+    /// `queued`, `held`, `pending-provider`, `prepared`, `active`, `preserved`.
     state: &'static str,
     place: Option<&'static str>,
     address: String,
@@ -71,7 +71,7 @@ pub(in crate::routes) fn users(server: &Server, now: Time) -> Vec<User> {
         User {
             name: limits.name.clone(),
             enabled: limits.enabled,
-            expired: limits.until.is_some_and(|until| until <= now),
+            expired: room.is_expired(now, id),
             max_connections: limits.max_connections,
             soft_connections: limits.soft_connections,
             normal: room.used(id, Place::Normal),

@@ -28,10 +28,10 @@ pub(super) fn all(call: &mut Call<'_>, request: &Request, user: holdfast_core::i
     }
     let mut head = info(call, request, user, password);
     head["categories"] = json!({ "live": live, "movie": films, "series": series });
-    let mut own = own_streams(call, None);
-    own.extend(shelves.listing(Kind::Film, None));
+    let (mut own, _) = own_streams(call, None);
+    own.extend(shelves.listing(Kind::Film, None).0);
     let list = Listing { own, library: Some(library), ..Listing::new(Kind::Live, None) };
-    let all = All { head: Some(head), names, list };
+    let all = All { head: Some(head), names, list, told: 0 };
     call.produce(long_text("application/json"), Box::new(all));
 }
 
@@ -42,6 +42,8 @@ struct All {
     /// What categories are called.
     names: Map<String, Value>,
     list: Listing,
+    /// How many streams were told.
+    told: usize,
 }
 
 impl All {
@@ -50,6 +52,8 @@ impl All {
         let id = id.trim_matches('"');
         let live = told["stream_type"] == "live";
         let name = told["category_id"].as_str().and_then(|id| self.names.get(id)).cloned();
+        self.told += 1;
+        told["num"] = self.told.into();
         told["category_name"] = name.unwrap_or_default();
         told["type_name"] = if live { "Live Streams" } else { "Movies" }.into();
         told["live"] = if live { "1" } else { "0" }.into();
@@ -78,7 +82,7 @@ impl Produce for All {
         while more && piece.len() < about {
             match library.next(&mut self.list.place, &[Kind::Live, Kind::Film]) {
                 Step::Item(item) => {
-                    let told = record(&library, &item, self.list.place.count);
+                    let told = record(&library, &item, 0);
                     self.tell(piece, told);
                 }
                 Step::Pause => break,

@@ -63,11 +63,6 @@ impl Job {
         self.said_by_provider
     }
 
-    /// The word for what is being read.
-    pub fn what(&self) -> &'static str {
-        if self.is_guide() { "guide" } else { "catalogue" }
-    }
-
     /// The next bytes; how many of them were taken. The others are to come once more, after others had their turn.
     ///
     /// # Errors
@@ -140,11 +135,13 @@ impl Job {
                 }
             }
             Stage::Guide(reader) => {
-                return match reader.take().map(|reader| reader.finish()) {
-                    Some(Ok(programmes)) => (Got::Guide(Arc::new(programmes)), Next::Done),
-                    Some(Err(why)) => (Got::Nothing, Next::Failed(why.to_owned())),
-                    None => (Got::Nothing, Next::Done),
+                let Some((programmes, done)) = reader.take().map(|reader| reader.finish()) else {
+                    return (Got::Nothing, Next::Done);
                 };
+                let next = done.map_or_else(|why| Next::Failed(why.to_owned()), |()| Next::Done);
+                // A part of it is better than nothing, or than what was a part too and is older; and worse than what was whole.
+                let is_better = done.is_ok() || programmes.len() > 0 && !own.programmes.whole;
+                return (if is_better { Got::Guide(Arc::new(programmes)) } else { Got::Nothing }, next);
             }
         }
         if self.catalogue.len() == 0 {
@@ -174,12 +171,7 @@ impl Job {
             Guide::Auto => {
                 self.said_by_provider = true;
                 match catalogue.guide.as_deref().and_then(|url| Url::parse(url).ok()) {
-                    Some(url) if matches!(url.scheme(), "http" | "https") => {
-                        if !settings.allow_private && crate::providers::names_private(&url) {
-                            return Next::Done;
-                        }
-                        Next::Read(Location::Http(url))
-                    }
+                    Some(url) if matches!(url.scheme(), "http" | "https") => Next::Read(Location::Http(url)),
                     _ => return Next::Done,
                 }
             }

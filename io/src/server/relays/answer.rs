@@ -78,6 +78,10 @@ pub(super) fn judge(asked: Asked<'_>, head: &ResponseHead) -> Verdict {
             let range = content_range(head).filter(|range| matches!(range, ContentRange::Unsatisfied { .. }));
             Verdict::Unsatisfiable(range)
         }
+        (508, _) => {
+            let why = "the provider answers 508: what is there leads back to this server, in a circle";
+            Verdict::Failed(Failure::Status(508), why.to_owned())
+        }
         (status @ 400..=599, _) => Verdict::Failed(Failure::Status(status), format!("the provider answers {status}")),
         (status, _) => unusable(&format!("the provider answers {status}")),
     }

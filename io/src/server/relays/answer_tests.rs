@@ -126,10 +126,12 @@ fn a_part_that_was_not_asked_for_is_of_no_use() {
 #[test]
 fn errors_are_told_by_their_status() {
     let verdict = |answer: &str, span| judge(asked(span), &head(answer));
-    for status in [400, 401, 403, 404, 410, 416, 429, 456, 500, 503, 599] {
+    for status in [400, 401, 403, 404, 410, 416, 429, 456, 500, 503, 508, 599] {
         let failed = verdict(&format!("{status} x"), None);
         assert!(matches!(failed, Verdict::Failed(Failure::Status(own), _) if own == status), "{failed:?}");
     }
+    let Verdict::Failed(_, why) = verdict("508 Loop Detected", None) else { panic!("508") };
+    assert!(why.contains("leads back to this server"), "{why}");
     for answer in ["204 No Content", "201 Created", "203 x", "304 Not Modified", "300 x", "600 x", "999 x"] {
         assert!(matches!(verdict(answer, None), Verdict::Failed(Failure::Unusable, _)), "{answer}");
     }

@@ -74,7 +74,7 @@ impl Server {
     }
 
     fn file_opened(&mut self, now: Time, request: RequestId, attributes: &Attributes) {
-        let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+        let seconds = self.wall(now).as_secs();
         let Some(relay) = self.relays.relays.get(&request) else { return };
         let From::File(file) = &relay.errand.from else { return };
         // RFC 9110 §8.8.2.1: nothing was modified later than now.

@@ -18,7 +18,7 @@ mod playlist;
 mod sizes;
 mod upstream;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -117,6 +117,8 @@ pub(crate) struct Relays {
     waiting: BTreeMap<Group, usize>,
     sizes: Sizes,
     faults: faults::Faults,
+    /// Titles of which it was told that something is left out of their playlists.
+    lacking: BTreeSet<TitleId>,
     counts: Counts,
 }
 
@@ -452,7 +454,7 @@ impl Server {
                 if relay.is_answered() {
                     self.detach(relay.conn);
                     // What has a length is not the length that it was to be, and that tells the client.
-                    if reason == ViewerEnd::Preempted
+                    if matches!(reason, ViewerEnd::Preempted | ViewerEnd::GraceOver)
                         && relay.is_endless()
                         && self.part_with(now, relay.conn, relay.bytes)
                     {

@@ -1,19 +1,25 @@
 //! Playlists of providers on their way to players: every address in them leads here, and says under which playback.
 
-use holdfast_core::input::{AccountId, Failure, RequestId, Token};
+use std::collections::BTreeMap;
+
+use holdfast_core::input::{AccountId, Failure, Note, RequestId, Token};
+use holdfast_core::time::Time;
 use url::Url;
 
 use super::{From, Granted};
 use crate::hls::rewrite::{self, Kind, LowLatency, Rewriter, Variables};
 use crate::hls::sealed::{self, Sealed};
 use crate::http::Response;
-use crate::providers;
+use crate::providers::Forbidden;
 use crate::routes;
 use crate::server::Server;
 
 /// How long the addresses in a playlist last without their playback, in seconds, counted from when its player began: a film of four
 /// hours that is paused for one is asked for again by its old addresses. While a playback goes on they last as long as it does.
 const LIFETIME: u64 = 6 * 60 * 60;
+
+/// Of so many titles it is told that something is left out of their playlists.
+const LACKING: usize = 4096;
 
 /// What the addresses in a playlist have in common.
 struct Common {
@@ -24,14 +30,14 @@ struct Common {
 }
 
 impl Server {
-    /// What a player is told of a playlist that came from this URL.
+    /// What a player is told of a playlist that came from this URL, and why something was left out of it, if something was.
     pub(super) fn rewritten(
         &self,
         seconds: u64,
         request: RequestId,
         document: &[u8],
         base: &Url,
-    ) -> Result<Response, (Failure, String)> {
+    ) -> Result<(Response, Option<String>), (Failure, String)> {
         let unusable = |why: &str| (Failure::Unusable, why.to_owned());
         let relay = self.relays.relays.get(&request).ok_or_else(|| unusable("it is over"))?;
         let granted = relay.granted.ok_or_else(|| unusable("it is over"))?;
@@ -51,9 +57,9 @@ impl Server {
             low_latency: LowLatency::Stripped,
             limits: rewrite::Limits::default(),
         };
-        let refused = |fault: rewrite::Fault| (Failure::Unusable, fault.to_string());
-        let defined = rewrite::defined(document, &rewriter).map_err(refused)?;
-        let allow_private = self.allows_private(request);
+        let unfit = |fault: rewrite::Fault| (Failure::Unusable, fault.to_string());
+        let defined = rewrite::defined(document, &rewriter).map_err(unfit)?;
+        let provider = self.asked_of(request).ok_or_else(|| unusable("it is over"))?;
         let address = |kind: sealed::Kind, url: &Url, variables: &Variables| {
             let Common { token, account, index, until } = common;
             let (user, item) = (asked.user, asked.item);
@@ -70,20 +76,40 @@ impl Server {
             };
             Some(format!("{}hls/{}", "../".repeat(up), self.seal.seal(&sealed)?))
         };
-        let mut replace = |kind: Kind, url: &Url| {
-            // What is JSON has addresses in it that nobody would replace.
-            let hidden = matches!(kind, Kind::Steering | Kind::AssetList);
-            let reachable = allow_private || !providers::names_private(url);
-            (reachable && !hidden).then(|| address(kind.served(), url, &defined))?
+        let mut forbidden: BTreeMap<Kind, Forbidden> = BTreeMap::new();
+        let mut replace = |kind: Kind, url: &Url| match self.providers.may_be(provider, url) {
+            Ok(()) if kind.is_json() => None,
+            Ok(()) => address(kind.served(), url, &defined),
+            Err(why) => {
+                forbidden.entry(kind).or_insert(why);
+                None
+            }
         };
-        let rewritten = rewriter.rewrite(document, &mut replace).map_err(refused)?;
+        let rewritten = rewriter.rewrite(document, &mut replace);
+        let says = |fault: rewrite::Fault| {
+            let rewrite::Fault::Refused { line, kind } = fault else { return fault.to_string() };
+            let why = forbidden.get(&kind).map(|why| format!("line {line} of the playlist names a {kind:?}: {why}"));
+            why.unwrap_or_else(|| fault.to_string())
+        };
+        let rewritten = rewritten.map_err(|fault| (Failure::Unusable, says(fault)))?;
+        let missed = rewritten.missed.map(says);
         let starts = matches!(from, From::Title(_));
         if starts && !rewritten.multivariant && !rewritten.ended {
             // It is asked for again and again, and has to be known then: at an address of its own.
             let own = address(sealed::Kind::Playlist, base, &imported);
             let own = own.ok_or_else(|| unusable("the address of the provider's playlist is too long"))?;
-            return Ok(routes::hls::only(&own));
+            return Ok((routes::hls::only(&own), missed));
         }
-        Ok(routes::hls::playlist_of(rewritten.text))
+        Ok((routes::hls::playlist_of(rewritten.text), missed))
+    }
+
+    /// Tells people that something is left out of a title's playlists: of each title once, since they are asked for every few
+    /// seconds.
+    pub(super) fn tell_missed(&mut self, now: Time, request: RequestId, why: &str) {
+        let title = self.relays.relays.get(&request).and_then(|relay| relay.errand.ask.viewing.item.title());
+        let Some((provider, title)) = self.asked_of(request).zip(title) else { return };
+        if self.relays.lacking.len() < LACKING && self.relays.lacking.insert(title) {
+            self.tell(now, Note::PlaylistFault { provider, title, why: why.to_owned() });
+        }
     }
 }

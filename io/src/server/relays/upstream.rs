@@ -1,24 +1,20 @@
 //! How a provider is asked for a title, and what it says.
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
-use holdfast_core::input::{AllocationId, Failure, Input, RequestId, ViewerEnd};
+use holdfast_core::input::{AllocationId, Failure, Input, ProviderId, RequestId, ViewerEnd};
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
+use url::Url;
 
 use super::answer::{self, Asked, Verdict};
 use super::{ANSWER, DOCUMENT, End, From, Granted, Relay, Stage, Stream, Upstream, What};
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
-use crate::providers::{self, Address, ProviderSettings};
+use crate::providers::{Address, Ends, Form, Part, ProviderSettings};
 use crate::routes;
 use crate::server::link::{Owner, Target};
 use crate::server::{Action, LinkId, Server};
-
-/// Why somebody who is asked for a title is not asked.
-const PRIVATE: &str = "the provider leads to a private address, which `allow_private` would allow";
 
 impl Server {
     /// The core says from where something is fetched.
@@ -30,12 +26,13 @@ impl Server {
         };
         relay.granted = Some(granted);
         relay.closed = Some(allocation);
-        let Some(address) = self.address(request) else {
-            return self.relay_failed(
-                request,
-                Failure::Unusable,
-                String::from("the catalogue does not have it any more"),
-            );
+        let address = self.address(request).and_then(|address| {
+            self.may_ask(request, &address.url)?;
+            Ok(address)
+        });
+        let address = match address {
+            Ok(address) => address,
+            Err(why) => return self.relay_failed(request, Failure::Unusable, why),
         };
         let what = self.relays.relays.get(&request).map(|relay| relay.errand.what);
         if what == Some(What::Redirect) {
@@ -44,7 +41,7 @@ impl Server {
             return self.answer_request(now, request, routes::title::elsewhere(&address.url));
         }
         match self.asking(request, address) {
-            Ok(get) if self.may_ask(request, &get) => {
+            Ok(get) => {
                 self.relays.allocations.insert(allocation, request);
                 self.relays.counts.opens += 1;
                 let link = self.connect_relay(request, &get);
@@ -56,25 +53,31 @@ impl Server {
                     self.relays.rearm(request);
                 }
             }
-            refused => {
-                self.relay_failed(request, Failure::Unusable, refused.err().unwrap_or_else(|| String::from(PRIVATE)));
-            }
+            Err(why) => self.relay_failed(request, Failure::Unusable, why),
         }
     }
 
-    /// Where, and with which fields, it is fetched.
-    fn address(&self, request: RequestId) -> Option<Address> {
-        let relay = self.relays.relays.get(&request)?;
-        let Granted { index, account, .. } = relay.granted?;
-        let source = relay.errand.sources.get(index as usize)?;
-        match &relay.errand.from {
-            From::Title(part) => self.providers.address(source, account, *part),
-            From::Child(sealed) => {
-                let Address { fields, .. } = self.providers.address(source, account, providers::Part::Playlist)?;
-                Some(Address { url: sealed.url.clone(), fields })
-            }
-            From::File(_) => None,
-        }
+    /// Where, and with which fields, it is fetched; why it cannot be.
+    fn address(&self, request: RequestId) -> Result<Address, String> {
+        let found = self.relays.relays.get(&request).and_then(|relay| {
+            let Granted { index, account, .. } = relay.granted?;
+            Some((&relay.errand.from, relay.errand.sources.get(index as usize)?, account))
+        });
+        let gone = || String::from("the catalogue does not have it any more");
+        let (from, source, account) = found.ok_or_else(gone)?;
+        let part = match from {
+            From::Title(part) => *part,
+            From::Child(_) => Part::Playlist,
+            From::File(_) => return Err(gone()),
+        };
+        let address = self.providers.address(source, account, part).ok_or_else(|| match part {
+            Part::Archive { .. } => String::from("the catalogue does not say how recordings of it are asked for"),
+            Part::Whole | Part::Playlist => gone(),
+        })?;
+        Ok(match from {
+            From::Child(sealed) => Address { url: sealed.url.clone(), ..address },
+            From::Title(_) | From::File(_) => address,
+        })
     }
 
     fn asking(&self, request: RequestId, address: Address) -> Result<Get, String> {
@@ -96,19 +99,20 @@ impl Server {
         })
     }
 
-    /// Whether a request may go where this one leads, as far as its address shows.
-    fn may_ask(&self, request: RequestId, get: &Get) -> bool {
-        self.allows_private(request) || !providers::names_private(get.url())
+    /// Whether a request may go there, as far as that shows in its words; why not.
+    fn may_ask(&self, request: RequestId, url: &Url) -> Result<(), String> {
+        let provider = self.asked_of(request).ok_or_else(|| String::from("it is over"))?;
+        self.providers.may_be(provider, url).map_err(|forbidden| forbidden.to_string())
     }
 
-    pub(super) fn allows_private(&self, request: RequestId) -> bool {
-        self.provider_of(request).is_some_and(|provider| provider.allow_private)
+    /// Who is asked.
+    pub(super) fn asked_of(&self, request: RequestId) -> Option<ProviderId> {
+        let relay = self.relays.relays.get(&request)?;
+        Some(relay.errand.sources.get(relay.granted?.index as usize)?.provider)
     }
 
     fn provider_of(&self, request: RequestId) -> Option<&ProviderSettings> {
-        let relay = self.relays.relays.get(&request)?;
-        let source = relay.errand.sources.get(relay.granted?.index as usize)?;
-        self.settings.providers.get(source.provider.0 as usize)
+        self.settings.providers.get(self.asked_of(request)?.0 as usize)
     }
 
     fn connect_relay(&mut self, request: RequestId, get: &Get) -> LinkId {
@@ -116,10 +120,13 @@ impl Server {
     }
 
     /// The connection is there.
-    pub(in crate::server) fn relay_connected(&mut self, request: RequestId, link: LinkId, peer: SocketAddr) {
-        if providers::is_private(peer.ip()) && !self.allows_private(request) {
+    pub(in crate::server) fn relay_connected(&mut self, request: RequestId, link: LinkId, ends: Ends) {
+        let host = self.relays.relays.get(&request).and_then(|relay| Some(relay.upstream.as_ref()?.get.host()));
+        if let Some((provider, host)) = self.asked_of(request).zip(host)
+            && let Err(forbidden) = self.providers.may_lead_to(provider, &host, ends)
+        {
             // Nothing was said to it yet.
-            return self.relay_failed(request, Failure::Unusable, String::from(PRIVATE));
+            return self.relay_failed(request, Failure::Unusable, forbidden.to_string());
         }
         self.actions.push_back(Action::WriteLink(link));
     }
@@ -184,7 +191,7 @@ impl Server {
         let via = match Via::of(&head.headers, &self.settings.pseudonym()) {
             Ok(via) => via.through(&self.settings.pseudonym()),
             Err(_) => {
-                let why = String::from("the provider gets this from here");
+                let why = String::from("its address leads back to this server, or the provider gets this from here");
                 return self.relay_failed(request, Failure::Unusable, why);
             }
         };
@@ -228,7 +235,7 @@ impl Server {
     fn refetch_whole(&mut self, request: RequestId) {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         (relay.errand.span, relay.errand.if_range) = (None, None);
-        match self.address(request).ok_or_else(String::new).and_then(|address| self.asking(request, address)) {
+        match self.address(request).and_then(|address| self.asking(request, address)) {
             Ok(get) => self.relay_redirected(request, get),
             Err(why) => self.relay_failed(request, Failure::Unusable, why),
         }
@@ -236,8 +243,8 @@ impl Server {
 
     /// The same is asked for elsewhere, on a connection of the same allocation.
     fn relay_redirected(&mut self, request: RequestId, get: Get) {
-        if !self.may_ask(request, &get) {
-            return self.relay_failed(request, Failure::Unusable, String::from(PRIVATE));
+        if let Err(why) = self.may_ask(request, get.url()) {
+            return self.relay_failed(request, Failure::Unusable, why);
         }
         let Some(former) =
             self.relays.relays.get(&request).and_then(|relay| relay.upstream.as_ref()).map(|upstream| upstream.link)
@@ -259,8 +266,7 @@ impl Server {
     /// Remembers what a whole title is like.
     fn learn(&mut self, now: Time, request: RequestId, size: super::Size) {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
-        let (From::Title(providers::Part::Whole), Some(title)) =
-            (&relay.errand.from, relay.errand.ask.viewing.item.title())
+        let (From::Title(Part::Whole), Some(title)) = (&relay.errand.from, relay.errand.ask.viewing.item.title())
         else {
             return;
         };
@@ -328,9 +334,12 @@ impl Server {
             Stage::Collecting { document, .. } => {
                 let document = std::mem::take(document);
                 let Some(base) = relay.upstream.as_ref().map(|upstream| upstream.get.url().clone()) else { return };
-                let seconds = self.settings.epoch + now.as_micros() / 1_000_000;
+                let seconds = self.wall(now).as_secs();
                 match self.rewritten(seconds, request, &document, &base) {
-                    Ok(answer) => {
+                    Ok((answer, missed)) => {
+                        if let Some(why) = missed {
+                            self.tell_missed(now, request, &why);
+                        }
                         self.tried_hls(request, true);
                         self.settled(now, request, answer);
                     }
@@ -380,6 +389,9 @@ impl Server {
             self.tried_hls(request, false);
         }
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
+        if let Some(granted) = relay.granted {
+            self.names.failed(granted.account, failure, &why);
+        }
         relay.fault = Some((failure, why));
         self.relays.set_stage(request, Stage::Waiting);
         self.inbox.push_back(Input::Failed { request, failure });
@@ -390,13 +402,17 @@ impl Server {
     fn tried_hls(&mut self, request: RequestId, came: bool) {
         let Some(relay) = self.relays.relays.get(&request) else { return };
         let source = relay.granted.and_then(|granted| relay.errand.sources.get(granted.index as usize));
-        let (Some(source), Item::Hls(title), From::Title(providers::Part::Playlist)) =
+        let (Some(source), Item::Hls(title), From::Title(Part::Playlist)) =
             (source, relay.errand.ask.viewing.item, &relay.errand.from)
         else {
             return;
         };
         if let Some(own) = self.providers.get_mut(source.provider) {
-            own.tried_hls(title, came);
+            if came {
+                own.came(title, Form::Hls);
+            } else {
+                own.failed(title, Form::Hls);
+            }
         }
     }
 

@@ -1,9 +1,9 @@
 //! Streams that come over OVT.
 
-use holdfast_core::input::{Input, Loss, SourceId, Writer};
+use holdfast_core::input::{Input, Loss, Refusal, SourceId, Writer};
 use holdfast_core::time::Time;
 
-use super::{Means, Source, refusal};
+use super::{Means, Source};
 use crate::codec::Codec;
 use crate::media::Unit;
 use crate::ovt::{self, ClientEvent};
@@ -37,7 +37,12 @@ impl Server {
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
                 ClientEvent::Refused { code, message } => {
-                    return self.source_lost(now, id, refusal(code), format!("the origin answers {code}: {message}"));
+                    return self.source_lost(
+                        now,
+                        id,
+                        Refusal::of(code).into(),
+                        format!("the origin answers {code}: {message}"),
+                    );
                 }
                 ClientEvent::Ignored(_) => {}
                 ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),

@@ -1,7 +1,5 @@
 //! Live streams of providers: opened with an account that was granted for them.
 
-use std::net::IpAddr;
-
 use holdfast_core::input::{AllocationId, ChannelId, FeedId, Grant, Input, Loss, SourceId, TitleId};
 use holdfast_core::time::Time;
 
@@ -9,7 +7,7 @@ use super::{Fetch, Means, Source};
 use crate::http::client::{Exchange, Get};
 use crate::http::{Via, field};
 use crate::origin::Origin;
-use crate::providers::Part;
+use crate::providers::{Ends, Forbidden, Form, Part};
 use crate::server::Server;
 use crate::server::link::{Owner, Target};
 use crate::ts::Scanner;
@@ -17,6 +15,7 @@ use crate::ts::Scanner;
 impl Server {
     /// Opens a live stream of a provider's with an account that was granted for it.
     pub(super) fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
+        let gone = || String::from("the provider's catalogue has it no more");
         let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
             let provider = *providers.get(index as usize)?;
             // The catalogue may have been read anew since: the same one of what that provider has is meant.
@@ -26,12 +25,18 @@ impl Server {
             let address = self.providers.address(source, grant.account, Part::Whole)?;
             Some((provider, address))
         });
-        let (Some(feed), Some((provider, address))) = (self.edge().pull().feed_of(channel), found) else {
-            let why = String::from(
-                "the provider's catalogue has it no more, or leads to a private address, which `allow_private` of the provider would allow",
-            );
-            self.fail_to_open(id, (channel, index), Loss::NotFound, why);
-            return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+        let found = found.ok_or_else(|| (Loss::NotFound, gone())).and_then(|(provider, address)| {
+            let feed = self.edge().pull().feed_of(channel).ok_or_else(|| (Loss::NotFound, gone()))?;
+            let may = self.providers.may_be(provider, &address.url);
+            may.map_err(|forbidden| (forbidden.loss(), forbidden.to_string()))?;
+            Ok((feed, provider, address))
+        });
+        let (feed, provider, address) = match found {
+            Ok(found) => found,
+            Err((loss, why)) => {
+                self.fail_to_open(id, (channel, index), loss, why);
+                return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
+            }
         };
         let origin = Origin::Http(address.url.clone());
         let tells = self.providers.get(provider).is_some_and(|own| own.settings.via);
@@ -62,7 +67,7 @@ impl Server {
         };
         let title = self.edge.edge().pull().title_of(channel).map(|(title, _)| title);
         let own = title.zip(self.providers.get_mut(*provider));
-        match own.is_some_and(|(title, own)| own.is_no_ts(title)) {
+        match own.is_some_and(|(title, own)| own.failed(title, Form::Ts)) {
             true => format!("{why}; it is asked for as HLS from here on, see `output` of [[provider]]"),
             false => why,
         }
@@ -70,14 +75,18 @@ impl Server {
 
     /// Whether what a source is fetched for may come from there: what a catalogue names must not lead to whatever this machine
     /// reaches and the world does not.
-    pub(in crate::server) fn source_may_lead_to(&self, id: SourceId, address: IpAddr) -> bool {
-        let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.is_none_or(|(provider, ..)| self.providers.may_lead_to(*provider, address))
+    pub(in crate::server) fn source_may_lead_to(&self, id: SourceId, ends: Ends) -> Result<(), Forbidden> {
+        match self.sources.sources.get(&id) {
+            Some(Source { means: Means::Http(fetch), granted: Some((provider, ..)), .. }) => {
+                self.providers.may_lead_to(*provider, &fetch.get.host(), ends)
+            }
+            _ => Ok(()),
+        }
     }
 
-    pub(super) fn source_may_be(&self, id: SourceId, get: &Get) -> bool {
+    pub(super) fn source_may_be(&self, id: SourceId, get: &Get) -> Result<(), Forbidden> {
         let granted = self.sources.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.is_none_or(|(provider, ..)| self.providers.may_be(*provider, get.url()))
+        granted.map_or(Ok(()), |(provider, ..)| self.providers.may_be(*provider, get.url()))
     }
 
     /// Closes a source's connection for the sake of somebody else who is granted its account. Whether it was one of a source.

@@ -1,9 +1,9 @@
 //! Streams that come over HTTP: what an origin answers, and where it leads.
 
-use holdfast_core::input::{Input, Loss, SourceId};
+use holdfast_core::input::{Input, Loss, Refusal, SourceId};
 use holdfast_core::time::Time;
 
-use super::{Means, refusal};
+use super::Means;
 use crate::http::Via;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::server::Server;
@@ -43,16 +43,16 @@ impl Server {
                     let why = format!("the origin redirects more than {REDIRECTS} times");
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
-                Ok(Some(get)) if !self.source_may_be(id, &get) => {
-                    let why =
-                        String::from("the provider redirects to a private address, which `allow_private` would allow");
-                    return self.source_lost(now, id, Loss::Forbidden, why);
+                Ok(Some(get)) => {
+                    return match self.source_may_be(id, &get) {
+                        Ok(()) => self.redirected(id, get),
+                        Err(forbidden) => self.source_lost(now, id, forbidden.loss(), forbidden.to_string()),
+                    };
                 }
-                Ok(Some(get)) => return self.redirected(id, get),
                 Ok(None) => Loss::Refused,
                 Err(fault) => return self.source_lost(now, id, Loss::Refused, fault.to_string()),
             },
-            status => refusal(u32::from(status)),
+            status => Refusal::of(u32::from(status)).into(),
         };
         let mut why = format!("the origin answers {}", head.status);
         if matches!(head.status, 404 | 406) {

@@ -12,6 +12,7 @@
 //! | `play-8` | only a rule evicts, whom it says, for one that gains by it, and nobody the same one twice within `reentry_guard` |
 //! | `play-9` | each request is answered once; a playback ends once, for a reason that happened |
 //! | `play-10` | nobody plays or waits once the program ends |
+//! | `play-18` | nobody plays on when the time of its user is over, and none of it ends before |
 
 use std::time::Duration;
 
@@ -19,8 +20,9 @@ use holdfast_core::config::Strategy;
 use holdfast_core::edge::Edge;
 use holdfast_core::input::{Input, Note, Output, RefuseReason, RequestId, UserId, ViewerEnd, ViewerId};
 use holdfast_core::playback::{Place, State};
-use holdfast_core::time::Time;
+use holdfast_core::time::{Date, Time};
 
+use super::super::brief;
 use super::super::oracle::{Bench, Broken, Verdict, holds};
 use super::truth::{Play, Stage, is_of_feeds};
 
@@ -70,6 +72,11 @@ impl Bench<'_> {
         self.now + self.allowance.early >= at
     }
 
+    /// Whether whoever might play until then should play no longer.
+    pub fn is_over(&self, until: Option<Date>) -> bool {
+        until.is_some_and(|until| until.time() + self.allowance.slack < self.now)
+    }
+
     fn surely_before(&self, at: Time) -> bool {
         self.now < at - self.allowance.early
     }
@@ -79,7 +86,7 @@ impl Bench<'_> {
         let users = &self.truth.users;
         let limits = &users.users[play.viewing.user.0 as usize].limits;
         holds!(limits.enabled, "play-2", "{request:?} plays for a user that may not");
-        let expired = limits.until.is_some_and(|until| until + self.allowance.early <= play.asked);
+        let expired = limits.until.is_some_and(|until| until.time() + self.allowance.early <= play.asked);
         holds!(!expired, "play-2", "{request:?} plays for a user that expired at {:?}", limits.until);
         let block = users.blocks.get(&play.player());
         let blocked =
@@ -106,15 +113,17 @@ impl Bench<'_> {
             holds!(so, "play-2", "{request:?} is refused for {reason:?} and is {:?}", play.stage);
             return Ok(());
         }
+        // Whose grace is over in this very call may be told so first.
+        let over = matches!(play.stage, Stage::Held(since) if self.not_before(since + users.settings.grace));
         holds!(
-            !self.truth.draining || reason != RefuseReason::UserLimit,
+            !self.truth.draining || reason != RefuseReason::UserLimit || over,
             "play-10",
             "{request:?}: {reason:?} at the end"
         );
         let user = &users.users[play.viewing.user.0 as usize];
         match reason {
             RefuseReason::AccountExpired => {
-                let expired = user.limits.until.is_some_and(|until| self.not_before(until));
+                let expired = user.limits.until.is_some_and(|until| self.not_before(until.time()));
                 holds!(!user.limits.enabled || expired, "play-2", "{request:?} is refused though its user may play");
             }
             RefuseReason::Kicked if play.stage == Stage::Asked => {
@@ -124,7 +133,7 @@ impl Bench<'_> {
             }
             RefuseReason::Kicked => {
                 let so = matches!(input, Input::Kick { playback, .. } if users.named(*playback) == Some(request));
-                holds!(so, "play-7", "{request:?} is kicked by {input:?}");
+                holds!(so, "play-7", "{request:?} is kicked by {}", brief(input));
             }
             RefuseReason::Busy => {
                 let waited = play.asked + users.settings.permit_wait;
@@ -304,24 +313,33 @@ impl Bench<'_> {
         let Some(request) = users.of_viewer(viewer) else {
             let so =
                 reason != ViewerEnd::Kicked && reason != ViewerEnd::Limit && (reason != ViewerEnd::Evicted || evicted);
-            holds!(so, "play-9", "{viewer} ends as {reason:?} and is no user's");
+            holds!(so, "play-9", "viewer {viewer} ends as {reason:?} and is no user's");
             return Ok(());
         };
         let play = &users.plays[&request];
         let user = &users.users[play.viewing.user.0 as usize];
         match reason {
-            ViewerEnd::Evicted => holds!(play.evicted.is_some(), "play-8", "{viewer} is evicted by nobody"),
+            ViewerEnd::Evicted => holds!(play.evicted.is_some(), "play-8", "viewer {viewer} is evicted by nobody"),
             ViewerEnd::Kicked => {
                 let so = matches!(input, Input::Kick { playback, .. } if users.named(*playback) == Some(request));
-                holds!(so, "play-9", "{viewer} is kicked by {input:?}");
+                holds!(so, "play-9", "viewer {viewer} is kicked by {}", brief(input));
             }
             ViewerEnd::Limit => {
                 let since = user.grace.filter(|(own, _)| *own == request).map(|(_, since)| since);
                 let so = since.is_some_and(|since| self.not_before(since + users.settings.grace));
-                holds!(so, "play-3", "{viewer} ends for want of a place, its grace began at {since:?}");
+                holds!(so, "play-3", "viewer {viewer} ends for want of a place, its grace began at {since:?}");
                 self.no_place(request, play)?;
                 let helps = self.left(request, play).helps;
-                holds!(helps.is_none(), "play-2", "{viewer} ends for want of a place, and {helps:?} would help");
+                holds!(helps.is_none(), "play-2", "viewer {viewer} ends for want of a place, and {helps:?} would help");
+            }
+            ViewerEnd::Expired => {
+                let so = user.limits.until.is_some_and(|until| self.not_before(until.time()));
+                holds!(
+                    so,
+                    "play-18",
+                    "viewer {viewer} ends as expired, its user may play until {:?}",
+                    user.limits.until
+                );
             }
             _ => {}
         }
@@ -332,7 +350,8 @@ impl Bench<'_> {
         let users = &self.truth.users;
         let row = |playback| {
             let request = users.named(playback);
-            let unknown = || Broken { id: "play-4", what: format!("{playback} is spoken of and never was: {note:?}") };
+            let unknown =
+                || Broken { id: "play-4", what: format!("playback {playback} is spoken of and never was: {note:?}") };
             request.and_then(|request| Some((request, users.plays.get(&request)?))).ok_or_else(unknown)
         };
         match *note {
@@ -357,7 +376,9 @@ impl Bench<'_> {
             }
             Note::PlaybackPromoted { playback, .. } => {
                 let (request, play) = row(playback)?;
-                holds!(play.place == Some(Place::Normal), "play-1", "{request:?} is promoted and is {:?}", play.place);
+                // One that is refused in the same call may be told so before it is heard that it was.
+                let so = play.place == Some(Place::Normal) || matches!(play.stage, Stage::Over);
+                holds!(so, "play-1", "{request:?} is promoted and is {:?}", play.place);
             }
             Note::PlaybackGraced { playback, rule, .. } => {
                 let (request, play) = row(playback)?;
@@ -442,6 +463,12 @@ impl Bench<'_> {
             let latest = users.plays[first].asked + users.settings.permit_wait + self.allowance.slack;
             holds!(self.now <= latest, "play-6", "{first:?} waits for a permit longer than until {latest:?}");
         }
+        if users.users.len() <= FEW {
+            for (index, user) in users.users.iter().enumerate().filter(|(_, user)| !user.of_titles) {
+                let over = self.is_over(user.limits.until);
+                holds!(!over || user.rows.is_empty(), "play-18", "user {index} plays on, expired: {:?}", user.limits);
+            }
+        }
         users.touched.iter().try_for_each(|user| self.play_user(edge, *user))
     }
 
@@ -477,7 +504,7 @@ impl Bench<'_> {
             let play = &users.plays[request];
             if let Stage::Seen(viewer) = play.stage {
                 let ended = self.truth.viewers.get(&viewer).and_then(|row| row.ended);
-                holds!(ended.is_none(), "play-5", "{request:?} is seen by {viewer}, which ended as {ended:?}");
+                holds!(ended.is_none(), "play-5", "{request:?} is seen by viewer {viewer}, which ended as {ended:?}");
             }
             holds!(play.stage != Stage::Undecided, "play-9", "{request:?} is neither let in, nor held, nor refused");
         }
@@ -519,11 +546,7 @@ impl Bench<'_> {
         for (index, user) in users.users.iter().enumerate().filter(|(_, user)| !user.of_titles) {
             self.play_user(edge, index)?;
             let Some(counts) = room.counts(UserId(index as u32)) else { continue };
-            let mut refused = counts.refused;
-            for reason in RefuseReason::ALL.iter().filter(|reason| is_of_feeds(**reason)) {
-                refused[*reason as usize] = 0;
-            }
-            let same = (counts.started, refused, counts.ended) == (user.started, user.refused, user.ended);
+            let same = (counts.started, counts.refused, counts.ended) == (user.started, user.refused, user.ended);
             holds!(same, "play-4", "user {index} counts {counts:?}, but it was {user:?}");
         }
         Ok(())

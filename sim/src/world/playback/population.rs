@@ -6,11 +6,10 @@ use std::time::Duration;
 use holdfast_core::config::{self, Strategy};
 use holdfast_core::input::{Client, FeedId, Input, PlaybackId, RequestId, Token, UserId, ViewerId, Viewing};
 use holdfast_core::playback::Item;
-use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::super::chance::{Fault, pick, span};
+use super::super::chance::{Fault, expiry, pick, span};
 use super::super::oracle::Broken;
 use super::super::viewer::Step;
 use super::super::{Owner, World};
@@ -41,7 +40,7 @@ pub fn users(dice: &mut SmallRng) -> Vec<config::User> {
         max_connections: *pick(dice, &[0, 1, 1, 1, 2, 3]),
         soft_connections: *pick(dice, &[0, 0, 1, 1, 2]),
         enabled: dice.random_bool(0.95),
-        until: dice.random_bool(0.1).then(|| Time::ZERO + span(dice, 0, 40_000)),
+        until: expiry(dice, 0.1),
         ..config::User::default()
     };
     (0..count).map(|index| user(index, dice)).collect()
@@ -88,7 +87,7 @@ impl World<'_> {
                 let player = Player { user: UserId(user), client, hls: dice.random_bool(0.3), token: None, retries: 0 };
                 let (feed, first) = (*pick(dice, &feeds), span(dice, 0, 8_000));
                 let index = self.add_viewer(feed, first);
-                self.viewers[index].player = Some(player);
+                self.viewers[index].player = Some(Box::new(player));
             }
         }
     }

@@ -200,7 +200,11 @@ impl Users {
 
     /// How many deadlines there have to be.
     pub fn deadlines(&self) -> usize {
-        let waits = |user: &User| user.held.len() + usize::from(user.grace.is_some());
+        let waits = |user: &User| match user.limits.until {
+            // Each ends with its user's time.
+            Some(_) => user.rows.len(),
+            None => user.held.len() + usize::from(user.grace.is_some()),
+        };
         self.queue.len() + self.users.iter().map(waits).sum::<usize>()
     }
 
@@ -257,6 +261,8 @@ impl Truth {
                     self.has_come_to(now, request);
                 }
             }
+            // A place became free, perhaps by whoever goes before it was seen.
+            Output::Note(Note::PlaybackPromoted { .. }) => self.gave_up(now),
             // Who waited too long for a permit has none.
             Output::Refuse { request, reason }
                 if reason != RefuseReason::Busy
@@ -468,7 +474,7 @@ impl Truth {
         self.block(now, input, request, reason == RefuseReason::Kicked);
         if let Some(user) = self.users.users.get_mut(index) {
             self.users.touched.insert(index);
-            if !is_of_feeds(reason) {
+            if reason != RefuseReason::Draining {
                 user.refused[reason as usize] += 1;
             }
         }

@@ -25,6 +25,9 @@ impl Witness {
                 let live = live || truth.titles.playbacks.get(playback).is_some_and(|row| row.ended.is_none());
                 self.faults.add(if live { Fault::KickPlayback } else { Fault::LateKick });
             }
+            Input::ClockSet { .. } if users.users.iter().any(|user| user.limits.until.is_some()) => {
+                self.faults.add(Fault::SetClock);
+            }
             Input::Drain if !truth.draining && users.alive > 0 => self.marks.add(Mark::PlaybackDrained),
             _ => {}
         }
@@ -39,6 +42,7 @@ impl Witness {
                 ViewerEnd::Evicted => Mark::ViewerEndedEvicted,
                 ViewerEnd::Kicked => Mark::ViewerEndedKicked,
                 ViewerEnd::Limit => Mark::ViewerEndedLimit,
+                ViewerEnd::Expired => Mark::ViewerEndedExpired,
                 ViewerEnd::Left if users.of_viewer(*viewer).is_some() => Mark::PollerLeft,
                 _ => return,
             }),

@@ -39,21 +39,21 @@ impl Bench<'_> {
                 );
                 let open = channel.open.len() + 1;
                 holds!(open <= 2, "pull-3", "{open} connections are open");
-                holds!(!self.truth.sources.contains_key(&source), "pull-3", "{source} is opened twice");
-                holds!(!self.truth.draining, "pull-7", "{source} is opened while the program ends");
+                holds!(!self.truth.sources.contains_key(&source), "pull-3", "source {source} is opened twice");
+                holds!(!self.truth.shut, "pull-7", "source {source} is opened while the program ends");
                 Ok(())
             }
             Output::Close { source } => {
                 let row = self.truth.sources.get(&source);
                 let open = row.is_some_and(|row| !row.gone);
-                holds!(open, "pull-3", "{source} is closed and does not stand");
+                holds!(open, "pull-3", "source {source} is closed and does not stand");
                 Ok(())
             }
             Output::SourceKeyFrame { source } => {
                 // One that has sent no key frame yet is asked for one, too. What was due before it is lost still finds it there.
                 let goes = matches!(input, Input::Lost { source: lost, .. } if *lost == source);
                 let writes = self.truth.sources.get(&source).is_some_and(|row| !row.gone || goes);
-                holds!(writes, "pull-3", "a key frame is asked of {source}, which is gone");
+                holds!(writes, "pull-3", "a key frame is asked of source {source}, which is gone");
                 Ok(())
             }
             Output::Note(ref note) => self.pull_note(note),
@@ -134,26 +134,26 @@ impl Bench<'_> {
     /// in.
     pub fn media(&self, id: SourceId, random_access: bool, taken: bool) -> Verdict {
         let Some(source) = self.truth.sources.get(&id) else {
-            holds!(!taken, "pull-3", "media of {id} is taken, which never was");
+            holds!(!taken, "pull-3", "media of source {id} is taken, which never was");
             return Ok(());
         };
         let channel = &self.truth.channels[source.channel];
         if source.gone || source.superseded {
-            holds!(!taken, "pull-3", "media of {id} is taken, which is over");
+            holds!(!taken, "pull-3", "media of source {id} is taken, which is over");
             return Ok(());
         }
         if channel.writer == Some(id) {
-            holds!(taken, "pull-2", "media of {id}, which writes, does not go into the feed");
+            holds!(taken, "pull-2", "media of source {id}, which writes, does not go into the feed");
             return Ok(());
         }
         let proven = |leeway| channel.writer.is_some_and(|writer| self.proven(channel, writer, source, leeway));
         if taken {
-            holds!(random_access, "pull-4", "{id} takes over where no player can start");
+            holds!(random_access, "pull-4", "source {id} takes over where no player can start");
             let may = !self.flows(channel) || proven(Leeway::MayHave);
-            holds!(may, "pull-6", "{id} takes over from {:?}, which sends", channel.writer);
+            holds!(may, "pull-6", "source {id} takes over from {:?}, which sends", channel.writer);
         } else {
             let must = random_access && (self.dry(channel) || proven(Leeway::MustHave));
-            holds!(!must, "pull-5", "media of {id} is not taken, and {:?} sends none", channel.writer);
+            holds!(!must, "pull-5", "media of source {id} is not taken, and {:?} sends none", channel.writer);
         }
         Ok(())
     }
@@ -182,8 +182,9 @@ impl Bench<'_> {
 
     /// An origin that was well from the beginning is had as soon as it has its turn: nobody is refused for want of one.
     fn may_give_up(&self, channel: &Channel) -> bool {
-        // A driver that stands still makes silence where there was none.
-        let still = self.allowance.slack + Duration::from_millis(300) >= channel.settings.no_input_timeout;
+        // A driver that stands still makes silence where there was none, and hears too late of what was agreed.
+        let patience = channel.settings.no_input_timeout.min(channel.settings.connect_timeout);
+        let still = self.allowance.slack + Duration::from_millis(300) >= patience;
         still || channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
     }
 
@@ -218,7 +219,9 @@ impl Bench<'_> {
             let real = (channel.opens, channel.silences, channel.switches, channel.lost);
             holds!(told == real, "pull-9", "{name} counts {told:?}, but it was {real:?}");
             let waiting = (state.held, truth.waiting(channel.feed));
-            holds!(waiting.0 == waiting.1, "pull-8", "who waits for {name}, by the core and in truth: {waiting:?}");
+            let so = waiting.0 == waiting.1
+                || waiting.0 > waiting.1 && waiting.0 <= waiting.1 + truth.may_wait(channel.feed);
+            holds!(so, "pull-8", "who waits for {name}, by the core and in truth: {waiting:?}");
             let over = channel.wanted.is_none() && self.now > channel.stirred + channel.settings.idle_timeout + step;
             if over {
                 let left = channel.open.len();
@@ -236,13 +239,18 @@ impl Bench<'_> {
                 self.served(channel, wanted)?;
             }
         }
-        let tuned = &truth.titles.channels;
-        open += tuned.values().map(|channel| channel.open.len()).sum::<usize>();
+        open += truth.titles.tuned_sources;
         let sources = (edge.pull().source_count(), open);
-        // A source of a title is one while it waits for an account, too.
-        let so = sources.1 <= sources.0 && sources.0 <= sources.1 + edge.accounts().waiting();
-        holds!(so, "pull-9", "sources, by the core and in truth: {sources:?}");
-        for join in &truth.joins {
+        // A source of a title is one while it waits for an account, too, or for its provider to have counted another out.
+        let tuned = edge.pull().tuned_channels().filter_map(|(channel, _)| edge.pull().state(channel));
+        let waiting = tuned.filter(|channel| channel.waits).count();
+        holds!(
+            sources.0 == sources.1 + waiting,
+            "pull-9",
+            "sources, by the core and in truth: {sources:?}, {waiting} wait"
+        );
+        // Whoever may wait for a place first is judged for itself.
+        for join in truth.joins.iter().filter(|join| !truth.titles.is_request(join.request)) {
             let Some(channel) = truth.channel_of(join.feed) else { continue };
             let latest = join.at + truth.channels[channel].settings.start_timeout + step;
             holds!(self.now <= latest, "pull-8", "{:?} waits since {:?}", join.request, join.at);

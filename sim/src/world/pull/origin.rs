@@ -37,7 +37,7 @@ pub enum Mood {
 }
 
 /// What refusing origins say.
-const REFUSALS: [Loss; 8] = [
+const REFUSALS: [Loss; 9] = [
     Loss::NotFound,
     Loss::Forbidden,
     Loss::Unresolved,
@@ -46,6 +46,7 @@ const REFUSALS: [Loss; 8] = [
     Loss::Unusable,
     Loss::Loop,
     Loss::Reset,
+    Loss::Limit,
 ];
 
 /// The longest handshake of an origin that is well, in ms, and the longest distance between two of its key frames.

@@ -35,6 +35,8 @@ pub struct Channel {
     pub keyless: Vec<bool>,
     /// Since when somebody watches or waits.
     pub wanted: Option<Time>,
+    /// Whether somebody may have wanted it who may have waited for a place first.
+    pub maybe_wanted: bool,
     /// When somebody last left, and when somebody last asked.
     pub left: Time,
     pub stirred: Time,
@@ -84,6 +86,7 @@ impl Channel {
             arrival: vec![Duration::ZERO; sources],
             keyless: vec![false; sources],
             wanted: (!settings.on_demand).then_some(Time::ZERO),
+            maybe_wanted: false,
             left: Time::ZERO,
             stirred: Time::ZERO,
             ended: None,
@@ -145,7 +148,12 @@ impl Truth {
 
     /// Requests that are held for first media of a channel.
     pub fn waiting(&self, feed: FeedId) -> usize {
-        self.joins.iter().filter(|join| join.feed == feed).count()
+        self.joins.iter().filter(|join| join.feed == feed && !self.titles.is_request(join.request)).count()
+    }
+
+    /// Requests that may be, or may wait for a place of their user before that.
+    pub fn may_wait(&self, feed: FeedId) -> usize {
+        self.joins.iter().filter(|join| join.feed == feed && self.titles.is_request(join.request)).count()
     }
 
     /// Takes in an output about channels and sources.
@@ -284,11 +292,16 @@ impl Truth {
         let feed = self.channels[place].feed;
         let watched = self.feeds.get(&feed).is_some_and(|feed| !feed.viewers.is_empty());
         let somebody = watched || self.waiting(feed) > 0 || !self.channels[place].settings.on_demand;
+        let may_be = !self.titles.users.is_empty() && self.may_wait(feed) > 0;
         let channel = &mut self.channels[place];
+        if may_be || channel.maybe_wanted {
+            channel.stirred = now;
+        }
+        channel.maybe_wanted = may_be;
         if std::mem::take(&mut channel.cleared) {
             channel.writer = None;
             if let Some(feed) = self.feeds.get_mut(&feed) {
-                feed.chunks.clear();
+                feed.clear();
                 feed.last_push = None;
             }
         }

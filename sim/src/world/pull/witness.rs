@@ -80,6 +80,7 @@ impl Witness {
                     Loss::Unresolved => Mark::LostUnresolved,
                     Loss::Unreachable => Mark::LostUnreachable,
                     Loss::Refused => Mark::LostRefused,
+                    Loss::Limit => Mark::LostLimit,
                     Loss::Reset => Mark::LostReset,
                     Loss::Ended => Mark::LostEnded,
                     Loss::Unusable => Mark::LostUnusable,
@@ -88,7 +89,7 @@ impl Witness {
                     Loss::Silent => Mark::LostSilent,
                     Loss::NoKeyFrame => Mark::LostNoKeyFrame,
                     // No source of this world is a provider.
-                    Loss::NoAccount | Loss::Preempted => return,
+                    Loss::NoAccount | Loss::Preempted | Loss::GraceOver => return,
                 });
                 let (channel, Some(row)) = (&truth.channels[channel.0 as usize], truth.sources.get(&source)) else {
                     return;

@@ -103,6 +103,20 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         v22,
         "what comes late of a connection that failed touches neither the lease nor the affinity of the next one"
     ),
+    script!(
+        "v-zap-hls",
+        [1],
+        [Strategy::EvictSameIpOldest],
+        zap_hls,
+        "a player of HLS changes channels with one account and one place: each begins at once, one connection at a time"
+    ),
+    script!(
+        "v23-zap-late",
+        [1],
+        [Strategy::GraceHold],
+        v23,
+        "live zapping at a provider that counts 1.5 s late: each stream plays, and after the first none is asked for in vain"
+    ),
 ];
 
 type Script = fn(&mut World<'_>, &mut Figures) -> Result<(), Broken>;
@@ -515,5 +529,54 @@ fn v22(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     let accounts = [next, last].map(|request| world.truth.titles.requests[&request].account);
     shows!(accounts == [second; 2] && second.is_some(), "it was {second:?}, then {accounts:?}");
     figures.add("account", second.map_or(0, |AccountId(account)| account.into()));
+    Ok(())
+}
+
+fn zap_hls(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    // What it watched before may be a film, or a live stream that many may share.
+    let film = world.led(0, Kind::Film, 3, 1);
+    world.plays_title(film, Want::Rest)?;
+    let mut slowest = 0;
+    for channel in [0, 1, 2, 1, 0] {
+        let index = world.led(0, Kind::Segments, channel, 1);
+        let playlist = world.ask_title(index, Want::Setup)?;
+        world.wait(2_000)?;
+        world.is_done(playlist)?;
+        let row = &world.truth.titles.requests[&playlist];
+        slowest = slowest.max(row.since.since(row.asked).as_millis() as u64);
+        for _ in 0..3 {
+            let segment = world.ask_title(index, Want::Part)?;
+            world.wait(1_500)?;
+            world.is_done(segment)?;
+        }
+        world.while_away(2_000)?;
+    }
+    shows!(world.peak() == 1, "{} connections at once", world.peak());
+    figures.add("slowest_ms", slowest);
+    figures.add("peak", world.peak().into());
+    Ok(())
+}
+
+fn v23(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    world.providers[0].counts_late = Duration::from_millis(1_500);
+    let streams = [0, 1, 2, 3].map(|title| world.led(0, Kind::Live, title, 1));
+    world.tune_in_to(streams[0])?;
+    world.wait(1_000)?;
+    let mut slowest = Duration::ZERO;
+    for (zap, pair) in streams.windows(2).enumerate() {
+        let (asked, before) = (world.now, world.providers[0].asked);
+        world.end_session(pair[0])?;
+        world.tune_in_to(pair[1])?;
+        while world.devices[pair[1]].viewer.is_none() {
+            world.wait(10)?;
+            shows!(world.now.since(asked) < Duration::from_secs(3), "zap {zap} is not had");
+        }
+        let opens = world.providers[0].asked - before;
+        let expected = if zap == 0 { 2..=5 } else { 1..=1 };
+        shows!(expected.contains(&opens), "zap {zap} took {opens} connections");
+        slowest = slowest.max(world.now.since(asked));
+        world.wait(1_000)?;
+    }
+    figures.add("slowest_ms", slowest.as_millis() as u64);
     Ok(())
 }

@@ -11,6 +11,8 @@
 //! | `account-7` | an account that is kept for a playback goes to nobody else |
 //! | `account-8` | a connection over which nothing comes is given up after `starting_deadline` |
 //! | `account-9` | one connection more than there are lasts no longer than a grace |
+//! | `account-10` | no live stream waits by grace where that of each of its viewers was in vain just now |
+//! | `account-11` | no playlist is refused for want of an account that its own user holds, whose only place is in use |
 //! | `play-11` | a playback has one connection at a time |
 //! | `play-12` | what was ended for good is not revived; who is blocked or gave way just now stays out |
 //! | `play-13` | a request is answered once, is fetched while it waits, is cut while it is fetched, for a reason that is so |
@@ -18,6 +20,9 @@
 //! | `play-15` | parts are fetched in the order in which they were asked for |
 //! | `play-16` | whoever asks for a title is answered in time |
 //! | `play-17` | what is stale changes nothing |
+//! | `play-18` | nobody plays on when the time of its user is over, and none of it ends before |
+
+mod own;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,15 +30,16 @@ use std::time::Duration;
 use holdfast_core::account::{Holder, LeaseState, Strength};
 use holdfast_core::edge::Edge;
 use holdfast_core::input::{
-    AccountId, AllocationId, GivesWay, Grant, Input, Note, Output, PlaybackId, RefuseReason, RequestId, UserId,
-    ViewerEnd, Want,
+    AccountId, AllocationId, GivesWay, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId,
+    UserId, ViewerEnd, Want,
 };
 use holdfast_core::playback::{Place, State};
 use holdfast_core::time::Time;
 
 use super::super::oracle::{Bench, Verdict, holds};
 use super::super::playback::oracle::FEW;
-use super::truth::{CLOSING, Key, LATE, Request, Stage, Titles};
+use super::super::playback::truth::is_of_feeds;
+use super::truth::{CLOSING, Key, LATE, Playback, Request, Stage, Titles};
 
 /// How many parts of a playback may wait.
 const PARTS: usize = 64;
@@ -59,7 +65,15 @@ impl Bench<'_> {
             }
             Output::Refuse { request, reason } => {
                 let row = &titles.requests[&request];
-                holds!(row.stage.waits(), "play-13", "{request:?} is refused for {reason:?} and is {:?}", row.stage);
+                // What is asked twice may be answered before it is heard of again.
+                let twice =
+                    matches!(input, Input::Fetch { request: own, .. } if *own == request) && row.refused.is_some();
+                let so = row.stage.waits() || self.was_due(row) || twice;
+                holds!(so, "play-13", "{request:?} is refused for {reason:?} and is {:?}", row.stage);
+                // What is for the feed to say is judged there.
+                if titles.watches(request) && is_of_feeds(reason) {
+                    return Ok(());
+                }
                 self.title_refused(input, request, row, reason)
             }
             Output::Cut { request, reason } => {
@@ -73,13 +87,15 @@ impl Bench<'_> {
             }
             Output::Drop { allocation } => {
                 let Some(row) = titles.allocations.get(&allocation) else {
-                    holds!(false, "account-6", "{allocation} is given up and was never granted");
+                    holds!(false, "account-6", "allocation {allocation} is given up and was never granted");
                     return Ok(());
                 };
-                let so = row.closed.is_none() && row.dropped.is_none();
-                holds!(so, "account-6", "{allocation} is given up again: {row:?}");
+                // What is due goes before what is heard.
+                let heard = matches!(input, Input::Closed { allocation: own } if *own == allocation);
+                let so = (row.closed.is_none() || heard) && row.dropped.is_none();
+                holds!(so, "account-6", "allocation {allocation} is given up again: {row:?}");
                 let source = matches!(row.holder, Holder::Source(_));
-                holds!(!source, "account-6", "{allocation} is of a source, which is closed as such");
+                holds!(!source, "account-6", "allocation {allocation} is of a source, which is closed as such");
                 Ok(())
             }
             Output::Joined { request, .. } => {
@@ -89,38 +105,39 @@ impl Bench<'_> {
             }
             Output::Open { source, channel, index, grant } => {
                 let Some(row) = titles.channels.get(&channel) else {
-                    holds!(false, "pull-3", "{source} is opened for channel {channel:?}, which is none");
+                    holds!(false, "pull-3", "source {source} is opened for {channel:?}, which is none");
                     return Ok(());
                 };
-                holds!(!titles.draining, "pull-7", "{source} is opened while the program ends");
-                holds!(row.open.len() < 2, "pull-3", "{source} is the third connection of {channel:?}");
-                holds!(!titles.sources.contains_key(&source), "pull-3", "{source} is opened twice");
+                holds!(!self.truth.shut, "pull-7", "source {source} is opened while the program ends");
+                holds!(row.open.len() < 2, "pull-3", "source {source} is the third connection of {channel:?}");
+                holds!(!titles.sources.contains_key(&source), "pull-3", "source {source} is opened twice");
                 let Some(grant) = grant else {
-                    holds!(false, "account-1", "{source} is opened at a provider without an account");
+                    holds!(false, "account-1", "source {source} is opened at a provider without an account");
                     return Ok(());
                 };
                 let Some(provider) = row.providers.get(index as usize) else {
-                    holds!(false, "account-1", "{source} is opened at {index} of {:?}", row.providers);
+                    holds!(false, "account-1", "source {source} is opened at {index} of {:?}", row.providers);
                     return Ok(());
                 };
                 let own = titles.accounts.get(grant.account.0 as usize).map(|account| account.provider);
                 holds!(
                     own == Some(*provider),
                     "account-1",
-                    "{source} is opened at {provider:?} by {grant:?} of {own:?}"
+                    "source {source} is opened at {provider:?} by {grant:?} of {own:?}"
                 );
                 self.granted(grant, Holder::Source(source), self.now)
             }
             Output::Close { source } => {
                 let there = titles.sources.get(&source).is_some_and(|row| !row.gone);
-                holds!(there, "pull-3", "{source} is closed and does not stand");
+                holds!(there, "pull-3", "source {source} is closed and does not stand");
                 Ok(())
             }
             Output::ViewerEnd { viewer, reason } => {
+                let of_feeds = titles.is_of_feeds(output);
                 holds!(
-                    !matches!(reason, ViewerEnd::Done | ViewerEnd::Failed | ViewerEnd::Superseded),
+                    of_feeds || !matches!(reason, ViewerEnd::Done | ViewerEnd::Failed | ViewerEnd::Superseded),
                     "play-13",
-                    "{viewer} of a live stream ends as {reason:?}"
+                    "viewer {viewer} of a live stream ends as {reason:?}"
                 );
                 Ok(())
             }
@@ -141,7 +158,7 @@ impl Bench<'_> {
             return Ok(());
         };
         holds!(row.stage.waits(), "play-13", "{request:?} is fetched and is {:?}", row.stage);
-        holds!(!titles.draining, "play-10", "{request:?} is fetched while the program ends");
+        holds!(!self.truth.shut, "play-10", "{request:?} is fetched while the program ends");
         self.may_have(request, row)?;
         holds!(
             fetched.playback.is_none() == (ask.want == Want::Look),
@@ -161,23 +178,39 @@ impl Bench<'_> {
         if let Some(playback) = fetched.playback {
             if let Some(known) = titles.playbacks.get(&playback) {
                 let same = (known.viewing.user, known.viewing.item) == (row.viewing.user, row.viewing.item);
-                holds!(same, "play-14", "{request:?} is of {playback}, which is {:?}", known.viewing);
+                holds!(same, "play-14", "{request:?} is of playback {playback}, which is {:?}", known.viewing);
                 let token = known.token.is_none() || fetched.token.is_none() || known.token == fetched.token;
-                holds!(token, "play-14", "{playback} is known by {:?} and by {:?}", known.token, fetched.token);
-                holds!(known.ended.is_none(), "play-13", "{request:?} is of {playback}, over: {:?}", known.ended);
+                holds!(
+                    token,
+                    "play-14",
+                    "playback {playback} is known by {:?} and by {:?}",
+                    known.token,
+                    fetched.token
+                );
+                holds!(
+                    known.ended.is_none(),
+                    "play-13",
+                    "{request:?} is of playback {playback}, over: {:?}",
+                    known.ended
+                );
             }
             let other = titles.allocations_of(Holder::Playback(playback)).next();
-            holds!(other.is_none(), "play-11", "{request:?} of {playback} is fetched beside {other:?}");
+            holds!(other.is_none(), "play-11", "{request:?} of playback {playback} is fetched beside {other:?}");
             let fetching = titles
                 .fetching(playback)
                 .find(|(id, row)| *id != request && row.stage == Stage::Fetching && row.allocation.is_some());
-            holds!(fetching.is_none(), "play-11", "{request:?} of {playback} is fetched beside {fetching:?}");
+            holds!(fetching.is_none(), "play-11", "{request:?} of playback {playback} is fetched beside {fetching:?}");
         }
         if ask.want == Want::Part {
+            // An address may be of another player's playback, which goes on with its own parts.
+            let player =
+                |id: PlaybackId| titles.playbacks.get(&id).filter(|own| own.ended.is_none()).map(Playback::player);
+            let of = fetched.playback.and_then(player).unwrap_or(row.player());
             let before = titles.open.iter().map(|id| (*id, &titles.requests[id])).find(|(id, other)| {
                 let named = (titles.named(row), titles.named(other));
                 *id != request
                     && other.key == row.key
+                    && named.1.and_then(player).unwrap_or(other.player()) == of
                     && (named.0 == named.1 || named.0.is_none() || named.1.is_none())
                     && other.order < row.order
                     && other.stage == Stage::Waiting
@@ -212,8 +245,11 @@ impl Bench<'_> {
         holds!(settings.enabled, "account-1", "{:?} is granted and may not be used", grant.account);
         // A playback may have been granted it before, and use it only now that its last connection is closed.
         let waits = matches!(holder, Holder::Playback(_)) && self.now > since;
-        let late = if waits { CLOSING + self.allowance.slack } else { Duration::ZERO };
-        let expired = settings.until.is_some_and(|until| until + late + self.allowance.early <= self.now);
+        // Or that its provider has had time to forget what was closed.
+        let late = LATE + if waits { CLOSING + self.allowance.slack } else { Duration::ZERO };
+        // Or before the clock was set.
+        let until = settings.until.map(|until| until.time().max(self.truth.clock_set));
+        let expired = until.is_some_and(|until| until + late + self.allowance.early <= self.now);
         holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
         let (limit, open) = (settings.max_connections as usize, account.open.len());
         let bears = limit + usize::from(settings.overlap && self.may_overlap());
@@ -250,7 +286,7 @@ impl Bench<'_> {
             return Ok(());
         };
         holds!(limits.enabled, "play-2", "{request:?} plays for a user that may not");
-        let expired = limits.until.is_some_and(|until| until + self.allowance.early <= row.asked);
+        let expired = limits.until.is_some_and(|until| until.time() + self.allowance.early <= row.asked);
         holds!(
             !expired || row.fetches > 0 || self.goes_on(row),
             "play-2",
@@ -289,9 +325,9 @@ impl Bench<'_> {
             .is_some_and(|(last, at)| *last == reason && self.now <= *at + REFUSAL_MEMORY + early);
         let so = match reason {
             RefuseReason::Draining => titles.draining,
-            RefuseReason::AccountExpired => titles
-                .limits(user)
-                .is_some_and(|limits| !limits.enabled || limits.until.is_some_and(|until| until <= self.now + early)),
+            RefuseReason::AccountExpired => titles.limits(user).is_some_and(|limits| {
+                !limits.enabled || limits.until.is_some_and(|until| until.has_come(self.now + early))
+            }),
             RefuseReason::Kicked => {
                 let kicked = matches!(input, Input::Kick { .. });
                 let block = titles.blocks.get(&row.player());
@@ -311,16 +347,29 @@ impl Bench<'_> {
                 });
                 // A player that begins anew leaves its addresses behind.
                 let anew = !titles.traits(row.viewing.item).own_starts && token.is_some();
+                // Of one that was ended before anything was fetched for it, only whoever waited for it was told.
+                let told = titles.requests.values().any(|other| {
+                    let same = token.is_some() && other.ask.as_ref().and_then(|ask| ask.token) == token;
+                    same && other.fetches == 0 && other.refused == Some(RefuseReason::UserLimit)
+                });
                 anew || foreign
+                    || told
                     || over.is_some_and(|at| self.now <= *at + titles.settings.ended_memory + early)
                     || self.may_be_over(row)
             }
             RefuseReason::NotFound => row.ask.as_ref().is_none_or(|ask| {
                 ask.account.is_some() || ask.providers.iter().all(|own| own.0 as usize >= titles.providers.len())
             }),
-            RefuseReason::Superseded => titles.requests.values().any(|other| {
-                other.order > row.order && other.player() == row.player() && other.want() == Some(Want::Rest)
-            }),
+            RefuseReason::Superseded => {
+                // What an address says goes before who asks: a player may go on with what another one began.
+                let token = row.ask.as_ref().and_then(|ask| ask.token);
+                let playback = token.and_then(|token| titles.playbacks.get(titles.tokens.get(&token)?));
+                let players = [Some(row.player()), playback.map(|own| own.player())];
+                titles.requests.values().any(|other| {
+                    let same = players.contains(&Some(other.player()));
+                    other.order > row.order && same && other.want() == Some(Want::Rest)
+                })
+            }
             RefuseReason::Suppressed => {
                 titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
             }
@@ -353,13 +402,36 @@ impl Bench<'_> {
                 if again || row.ask.is_none() {
                     return Ok(());
                 }
+                self.own_account(id, row)?;
                 return self.provider_limit(id, row);
+            }
+            RefuseReason::AccountsOver => {
+                let channel = titles.channels.values().find(|own| row.viewing.item.feed() == Some(own.feed));
+                let providers = row.ask.as_ref().map(|ask| &ask.providers).or(channel.map(|own| &own.providers));
+                providers.is_some_and(|providers| !providers.iter().any(|own| self.surely_serves(*own)))
             }
             RefuseReason::StartTimeout | RefuseReason::NoSource | RefuseReason::TooManyViewers => row.ask.is_none(),
             _ => false,
         };
         holds!(so, "play-13", "{id:?} is refused for {reason:?}: {row:?}");
         Ok(())
+    }
+
+    /// Whether a provider has an account that may be used, whatever the time is to the core.
+    fn surely_serves(&self, provider: ProviderId) -> bool {
+        let upto = self.now + self.allowance.early;
+        self.truth.titles.accounts.iter().any(|account| {
+            let settings = &account.settings;
+            let lasts = settings.until.is_none_or(|until| !until.has_come(upto));
+            account.provider == provider && settings.enabled && lasts
+        })
+    }
+
+    /// Whether the connection of one that ends in this very call was given up before, since nothing came over it in its time.
+    fn was_due(&self, row: &Request) -> bool {
+        let own = row.allocation.and_then(|id| self.truth.titles.allocations.get(&id));
+        let given_up = own.is_some_and(|own| own.dropped == Some(self.now));
+        row.stage == Stage::Finishing && row.counts() && row.forwarded.is_none() && given_up
     }
 
     fn not_before_now(&self, at: Time) -> bool {
@@ -407,9 +479,15 @@ impl Bench<'_> {
             });
             of_it && other.stage.waits() && other.key != row.key
         };
-        let keys: BTreeSet<_> =
-            titles.open.iter().map(|id| &titles.requests[id]).filter(may).map(|row| row.key).collect();
-        keys.len()
+        let waiting = || titles.open.iter().map(|id| &titles.requests[id]).filter(|own| own.stage.waits());
+        let keys: BTreeSet<_> = waiting().filter(may).map(|row| row.key).collect();
+        // A channel has one for all who wait for it, and for those who watched when it lost the one it had.
+        let channels = titles.channels.values().filter(|own| own.providers.contains(&account.provider));
+        let channels = channels.filter(|own| {
+            let of_it = |row: &Request| row.ask.is_none() && row.viewing.item.feed() == Some(own.feed);
+            own.open.is_empty() && titles.open.iter().map(|id| &titles.requests[id]).any(of_it)
+        });
+        keys.len() + channels.count()
     }
 
     /// Judges a refusal for want of an account.
@@ -421,7 +499,8 @@ impl Bench<'_> {
             let of_it = ask.providers.contains(&account.provider);
             let firm = titles.is_firm(row.viewing.item) && ask.account.is_some_and(|own| own != number);
             let settings = &account.settings;
-            let valid = settings.enabled && settings.until.is_none_or(|until| self.now + self.allowance.early < until);
+            let valid =
+                settings.enabled && settings.until.is_none_or(|until| !until.has_come(self.now + self.allowance.early));
             (of_it && !firm && valid).then_some((number, account.clone()))
         };
         // One that was tried in vain is not tried again, and one that a playback stays with is the only one.
@@ -480,10 +559,7 @@ impl Bench<'_> {
     /// Whether a request's playback is bound to an account already.
     fn has_account(&self, row: &Request) -> bool {
         let titles = &self.truth.titles;
-        let of_it = |own: &super::truth::Playback| {
-            let same = (own.viewing.user, own.viewing.client, own.viewing.item) == row.player();
-            same && own.confirmed.is_some()
-        };
+        let of_it = |own: &super::truth::Playback| own.player() == row.player() && own.confirmed.is_some();
         titles.requests.values().any(|other| other.key == row.key && other.account.is_some())
             || titles.playbacks.values().any(of_it)
     }
@@ -577,10 +653,19 @@ impl Bench<'_> {
             }
             ViewerEnd::Limit => true,
             ViewerEnd::Preempted => true,
+            ViewerEnd::GraceOver => titles.has_instant_grace(),
+            ViewerEnd::Expired => {
+                let until = titles.limits(row.viewing.user).and_then(|limits| limits.until);
+                let so = until.is_some_and(|until| self.not_before_now(until.time()));
+                holds!(so, "play-18", "{id:?} is cut as expired, its user may play until {until:?}");
+                true
+            }
             // It is over for others' reasons, or nothing came of it.
             ViewerEnd::Failed | ViewerEnd::Idle | ViewerEnd::Left => {
                 let granted = row.allocation.and_then(|id| titles.allocations.get(&id)).map(|row| row.granted);
-                granted.is_some_and(|at| self.not_before_now(at + titles.settings.starting_deadline)) || row.failed
+                let given_up = titles.accounts.iter().any(|account| account.eased == Some(self.now));
+                let late = granted.is_some_and(|at| self.not_before_now(at + titles.settings.starting_deadline));
+                late || given_up || row.failed
             }
             _ => false,
         };
@@ -596,12 +681,31 @@ impl Bench<'_> {
                 holds!(holder != by, "account-3", "{holder:?} gives way to itself");
                 self.gives_way(input, holder, by, why)
             }
+            Note::AccountGraced { holder: Holder::Source(_), .. } => {
+                let cools = |user: UserId| {
+                    // What is refused as soon as it is heard of has not waited.
+                    let waited = |(from, at): &&(Time, Time)| {
+                        *from + self.allowance.early + self.allowance.slack < *at && *at < self.now
+                    };
+                    let fallen = titles.fallen.get(&user).filter(waited);
+                    fallen.is_some_and(|(_, at)| self.now + self.allowance.early < *at + titles.settings.grace_cooldown)
+                };
+                let mut live = titles.open.iter().map(|own| &titles.requests[own]).filter(|row| row.ask.is_none());
+                let all = live.clone().count() > 0 && live.all(|row| cools(row.viewing.user));
+                holds!(
+                    !all,
+                    "account-10",
+                    "a live stream waits by grace, the last ones were in vain: {:?}",
+                    titles.fallen
+                );
+                Ok(())
+            }
             Note::PlaybackStarted { playback, user, .. } | Note::PlaybackPromoted { playback, user } => {
                 let known = titles.playbacks.get(&playback).map(|row| row.viewing.user);
                 holds!(
                     known.is_none_or(|known| known == user),
                     "play-4",
-                    "{playback} is of {known:?}, not of {user:?}"
+                    "playback {playback} is of {known:?}, not of {user:?}"
                 );
                 Ok(())
             }
@@ -610,7 +714,7 @@ impl Bench<'_> {
                 holds!(
                     ended.is_none_or(|(reason, _)| reason == ViewerEnd::Kicked),
                     "play-13",
-                    "{playback} ends again after {ended:?}"
+                    "playback {playback} ends again after {ended:?}"
                 );
                 Ok(())
             }
@@ -630,10 +734,18 @@ impl Bench<'_> {
         }
         if let Some((latest, id)) = titles.starts.first() {
             let row = titles.allocations.get(id);
-            holds!(self.now <= *latest, "account-8", "nothing came over {id} by {latest:?}: {row:?}");
+            holds!(self.now <= *latest, "account-8", "nothing came over allocation {id} by {latest:?}: {row:?}");
         }
         if titles.users.len() <= FEW {
             titles.accounts.iter().try_for_each(|account| self.grace_is_over(account))?;
+            for (user, limits) in titles.users.iter().filter(|(_, limits)| self.is_over(limits.until)) {
+                let own = |id: &&RequestId| {
+                    let row = &titles.requests[id];
+                    row.viewing.user == *user && row.want() != Some(Want::Look)
+                };
+                let plays = titles.open.iter().find(own);
+                holds!(plays.is_none(), "play-18", "{plays:?} of {user:?} goes on, expired: {limits:?}");
+            }
             self.title_places(edge)?;
         }
         Ok(())
@@ -649,7 +761,7 @@ impl Bench<'_> {
             let row = &titles.allocations[id];
             let latest = row.granted + titles.settings.grace + self.allowance.slack * 2;
             let lasts = row.over && row.is_used() && self.now > latest;
-            holds!(!lasts, "account-9", "{id} is one more than there are, since {:?}", row.granted);
+            holds!(!lasts, "account-9", "allocation {id} is one more than there are, since {:?}", row.granted);
         }
         Ok(())
     }
@@ -681,7 +793,11 @@ impl Bench<'_> {
             let row = &titles.requests[id];
             if let Some(allocation) = row.allocation.filter(|_| row.stage == Stage::Fetching) {
                 let dropped = titles.allocations[&allocation].dropped;
-                holds!(dropped.is_none(), "account-6", "{id:?} is fetched over {allocation}, given up at {dropped:?}");
+                holds!(
+                    dropped.is_none(),
+                    "account-6",
+                    "{id:?} is fetched over allocation {allocation}, given up at {dropped:?}"
+                );
             }
             self.part_in_time(*id, row)?;
         }
@@ -725,7 +841,7 @@ impl Bench<'_> {
         };
         let fetched = request.and_then(|request| titles.requests.get(&request));
         let used = fetched.is_none_or(|row| row.stage.is_open());
-        holds!(so && used, "account-6", "{id} stands and is of {holder:?}, which is over: {row:?}");
+        holds!(so && used, "account-6", "allocation {id} stands and is of {holder:?}, which is over: {row:?}");
         Ok(())
     }
 

@@ -9,11 +9,10 @@ use holdfast_core::input::{
     ViewerEnd, Viewing, Want,
 };
 use holdfast_core::playback::Item;
-use holdfast_core::time::Time;
 use rand::Rng;
 use rand::rngs::SmallRng;
 
-use super::super::chance::{Fault, pick, span};
+use super::super::chance::{Fault, expiry, pick, span};
 use super::super::oracle::Broken;
 use super::super::{Event, World};
 use super::device::{Kind, Step, providers_of};
@@ -28,7 +27,7 @@ pub fn accounts(dice: &mut SmallRng) -> Vec<Provider> {
             max_connections: *pick(dice, &[0, 1, 1, 1, 1, 2, 3]),
             priority: *pick(dice, &[0, 0, 0, 1]),
             enabled: dice.random_bool(0.95),
-            until: dice.random_bool(0.05).then(|| Time::ZERO + span(dice, 0, 40_000)),
+            until: expiry(dice, 0.05),
             overlap: dice.random_bool(0.3),
         };
         let accounts = (0..*pick(dice, &[1, 1, 2, 3])).map(|index| account(index, dice)).collect();
@@ -58,7 +57,7 @@ pub fn title_users(dice: &mut SmallRng) -> Vec<User> {
         priority: *pick(dice, &[0, 0, 0, -5, 5]),
         soft_priority: *pick(dice, &[0, 3]),
         enabled: dice.random_bool(0.97),
-        until: dice.random_bool(0.05).then(|| Time::ZERO + span(dice, 0, 40_000)),
+        until: expiry(dice, 0.05),
     };
     let count = *pick(dice, &[1, 2, 3]);
     let tester = User { name: "tester".into(), priority: -100, ..User::default() };
@@ -220,7 +219,7 @@ impl World<'_> {
                 let settings = &account.settings;
                 providers.contains(&account.provider)
                     && settings.enabled
-                    && settings.until.is_none_or(|until| now < until)
+                    && settings.until.is_none_or(|until| !until.has_come(now))
             });
             if !usable {
                 continue;

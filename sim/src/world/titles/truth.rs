@@ -119,9 +119,11 @@ impl Request {
 pub struct Playback {
     pub viewing: Viewing,
     pub token: Option<Token>,
+    /// When it first had something fetched.
+    pub began: Time,
     /// When something last happened to it.
     pub stirred: Time,
-    /// When media last went to its client, and of which account.
+    /// When media last went to its client while its connection stood, and of which account.
     pub confirmed: Option<(Time, AccountId)>,
     /// When a provider last did not give it something.
     pub failed: Option<Time>,
@@ -133,6 +135,12 @@ pub struct Playback {
     pub place: Option<Place>,
     pub started: bool,
     pub ended: Option<(ViewerEnd, Time)>,
+}
+
+impl Playback {
+    pub fn player(&self) -> Player {
+        (self.viewing.user, self.viewing.client, self.viewing.item)
+    }
 }
 
 /// One connection that was granted.
@@ -208,6 +216,16 @@ pub struct Titles {
     pub channels: BTreeMap<ChannelId, Tuned>,
     pub sources: BTreeMap<SourceId, Source>,
     pub viewers: BTreeMap<ViewerId, RequestId>,
+    /// How many of them watch streams of titles.
+    tuned_viewers: usize,
+    /// How many connections of channels of titles stand.
+    pub tuned_sources: usize,
+    /// Connections that are to be closed, or were let go, and are not closed.
+    pub leaving: BTreeSet<AllocationId>,
+    /// Those of slots and configured channels.
+    feeds: BTreeSet<FeedId>,
+    /// The longest that one of these is waited for.
+    feeds_start: Duration,
     /// What became of those that the core ended.
     pub ends: BTreeMap<ViewerId, ViewerEnd>,
     /// Playbacks by token that were ended for good, and when.
@@ -223,6 +241,8 @@ pub struct Titles {
     yielded: BTreeSet<Holder>,
     /// What a player was last refused for that is said again for a while.
     pub refusals: BTreeMap<Player, (RefuseReason, Time)>,
+    /// From when until when a user last waited for an account of a live stream in vain.
+    pub fallen: BTreeMap<UserId, (Time, Time)>,
     /// When a player was last told that no provider gave what it wanted, after they were asked.
     pub failures: BTreeMap<Player, Time>,
     /// By when who has to have an answer.
@@ -240,8 +260,8 @@ pub struct Titles {
 }
 
 impl Titles {
-    /// Users in `of_titles` play titles.
-    pub fn new(config: &Config, of_titles: &BTreeSet<UserId>) -> Self {
+    /// Users in `of_titles` play titles, and may watch `feeds`, too.
+    pub fn new(config: &Config, of_titles: &BTreeSet<UserId>, feeds: BTreeSet<FeedId>) -> Self {
         let numbered = config.providers.iter().enumerate();
         let account = |(place, provider): (usize, &config::Provider)| {
             let account = move |settings: &config::Account| Account {
@@ -267,6 +287,11 @@ impl Titles {
             channels: BTreeMap::new(),
             sources: BTreeMap::new(),
             viewers: BTreeMap::new(),
+            tuned_viewers: 0,
+            tuned_sources: 0,
+            leaving: BTreeSet::new(),
+            feeds,
+            feeds_start: config.channels.iter().map(|channel| channel.start_timeout).max().unwrap_or_default(),
             ends: BTreeMap::new(),
             over: BTreeMap::new(),
             blocks: BTreeMap::new(),
@@ -275,6 +300,7 @@ impl Titles {
             eased_other: None,
             yielded: BTreeSet::new(),
             refusals: BTreeMap::new(),
+            fallen: BTreeMap::new(),
             failures: BTreeMap::new(),
             waits: BTreeSet::new(),
             starts: BTreeSet::new(),
@@ -307,6 +333,39 @@ impl Titles {
         self.requests.contains_key(&request)
     }
 
+    /// Whether a request is for a slot or a configured channel, which is judged as such, too.
+    pub fn watches(&self, request: RequestId) -> bool {
+        let feed = self.requests.get(&request).filter(|row| row.ask.is_none()).and_then(|row| row.viewing.item.feed());
+        feed.is_some_and(|feed| self.feeds.contains(&feed))
+    }
+
+    /// Whether an output about somebody who plays titles is about a feed that is none of a title.
+    pub fn is_of_feeds(&self, output: &Output) -> bool {
+        match output {
+            Output::Refuse { request, .. } | Output::Joined { request, .. } => self.watches(*request),
+            Output::ViewerEnd { viewer, .. } => self.viewers.get(viewer).is_some_and(|own| self.watches(*own)),
+            _ => false,
+        }
+    }
+
+    fn sees(&mut self, viewer: ViewerId, request: RequestId) {
+        self.viewers.insert(viewer, request);
+        self.tuned_viewers += usize::from(!self.watches(request));
+    }
+
+    /// A viewer is none any more without a word: by its token it was another one, or it was refused what it asked for first.
+    pub fn mistaken(&mut self, now: Time, viewer: ViewerId) {
+        if let Some(request) = self.sees_no_more(viewer) {
+            self.stage(now, request, Stage::Over);
+        }
+    }
+
+    fn sees_no_more(&mut self, viewer: ViewerId) -> Option<RequestId> {
+        let request = self.viewers.remove(&viewer)?;
+        self.tuned_viewers -= usize::from(!self.watches(request));
+        Some(request)
+    }
+
     /// Whether a channel is one of a title.
     pub fn is_tuned(&self, channel: ChannelId, configured: usize) -> bool {
         channel.0 as usize >= configured
@@ -331,6 +390,7 @@ impl Titles {
                 | Note::AccountPreempted { .. }
                 | Note::AccountFailed { .. }
                 | Note::AccountLate { .. }
+                | Note::AccountOver { .. }
                 | Note::AccountLost { .. } => true,
                 Note::SourceOpening { channel, .. }
                 | Note::SourceLost { channel, .. }
@@ -391,7 +451,7 @@ impl Titles {
         match holder {
             Holder::Playback(id) => {
                 let row = self.playbacks.get(&id)?;
-                let player = (row.viewing.user, row.viewing.client, row.viewing.item);
+                let player = row.player();
                 let waits = |row: &&Request| row.stage.waits() && row.player() == player;
                 let waiting = self.requests.values().filter(waits).map(|row| row.waits_since);
                 waiting.chain(row.silent.map(|(_, since)| since)).min().or(Some(Time::NEVER))
@@ -401,9 +461,9 @@ impl Titles {
         }
     }
 
-    /// How many watch live streams.
+    /// How many watch live streams of titles.
     pub fn watching(&self) -> usize {
-        self.viewers.len()
+        self.tuned_viewers
     }
 
     /// Whether a place by grace may be given at once.
@@ -419,6 +479,9 @@ impl Titles {
         let own = settings.permit_wait + settings.grace + account + self.slack * 4 + CLOSING;
         match request.ask {
             Some(_) => own,
+            None if request.viewing.item.feed().is_some_and(|feed| self.feeds.contains(&feed)) => {
+                own + self.feeds_start
+            }
             None => {
                 let start = self.providers.iter().map(|provider| provider.live.start_timeout).max();
                 own + start.unwrap_or_default()
@@ -550,6 +613,7 @@ impl Titles {
     fn closed(&mut self, now: Time, id: AllocationId) {
         let Some(row) = self.allocations.get_mut(&id).filter(|row| row.closed.is_none()) else { return };
         row.closed = Some(now);
+        self.leaving.remove(&id);
         let request = row.request;
         let account = &mut self.accounts[row.account.0 as usize];
         account.open.remove(&id);
@@ -573,6 +637,13 @@ impl Titles {
     pub fn let_go(&mut self, now: Time, id: AllocationId) {
         if let Some(row) = self.allocations.get_mut(&id) {
             row.let_go.get_or_insert(now);
+            self.leaves(id);
+        }
+    }
+
+    fn leaves(&mut self, id: AllocationId) {
+        if self.allocations.get(&id).is_some_and(|row| row.closed.is_none()) {
+            self.leaving.insert(id);
         }
     }
 

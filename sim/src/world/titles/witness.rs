@@ -121,6 +121,8 @@ impl Witness {
                     ViewerEnd::Evicted => Mark::CutEvicted,
                     ViewerEnd::Shutdown => Mark::CutShutdown,
                     ViewerEnd::Limit => Mark::CutLimit,
+                    ViewerEnd::GraceOver => Mark::CutGraceOver,
+                    ViewerEnd::Expired => Mark::CutExpired,
                     _ => return,
                 });
             }
@@ -138,6 +140,9 @@ impl Witness {
                     self.marks.add(Mark::WindowPassed);
                 }
                 Note::ChannelOff { .. } => self.marks.add(Mark::TunedOff),
+                Note::PlaybackEvicted { .. } if matches!(input, Input::Fetch { ask, .. } if ask.want == Want::Setup) => {
+                    self.marks.add(Mark::PlaylistMadeRoom);
+                }
                 _ => {}
             },
             _ => {}

@@ -4,6 +4,8 @@
 //! What an edge does not keep is unknown until something says it: what a publisher sent before the core looks at it next
 //! ([`Session::is_known`]), when a chunk came that is not the newest, what became of requests that were answered.
 
+use std::collections::VecDeque;
+
 use holdfast_core::edge::Edge;
 use holdfast_core::feed::Reads;
 use holdfast_core::input::{EndpointId, RequestId, SourceId, Writer};
@@ -22,6 +24,7 @@ impl Truth {
     pub fn adopt(&mut self, edge: &Edge, now: Time) {
         (self.clock, self.forsaken) = (now, Time::ZERO);
         self.draining = edge.publish().is_draining();
+        self.shut = self.draining;
         self.adopt_posts(edge, now);
         self.adopt_feeds(edge, now);
         self.adopt_channels(edge, now);
@@ -105,8 +108,10 @@ impl Truth {
                 let came = newest.or(point).unwrap_or(Time::ZERO);
                 Chunk { at, length, serial: READ_AGAIN, random_access: point.is_some(), came, from }
             };
+            let chunks: VecDeque<Chunk> = feeds.chunks(id).map(chunk).collect();
             *row = Feed {
-                chunks: feeds.chunks(id).map(chunk).collect(),
+                tail: chunks.front().map_or(head, |chunk| chunk.at),
+                chunks,
                 head,
                 last_push: last,
                 session: row.session,

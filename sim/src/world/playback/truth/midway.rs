@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use holdfast_core::edge::Edge;
-use holdfast_core::input::{RefuseReason, UserId};
+use holdfast_core::input::UserId;
 use holdfast_core::playback::{Place, State};
 use holdfast_core::time::Time;
 
 use super::super::super::truth::{Truth, nameless};
-use super::{Play, Refusal, Stage, is_of_feeds};
+use super::{Play, Refusal, Stage};
 
 /// How long a refusal answers the same player again.
 const REFUSAL_MEMORY: Duration = Duration::from_secs(1);
@@ -56,10 +56,8 @@ impl Truth {
             user.held = standing.held.iter().filter_map(|id| users.names.get(id).copied()).collect();
             user.fallen = standing.cooldown.map(|until| until - users.settings.grace_cooldown);
             user.freed = standing.freed;
+            user.limits.until = room.until(name);
             (user.started, user.refused, user.ended) = (counts.started, counts.refused, counts.ended);
-            for reason in RefuseReason::ALL.iter().filter(|reason| is_of_feeds(**reason)) {
-                user.refused[*reason as usize] = 0;
-            }
         }
         users.queue = room.queue().filter_map(|id| users.names.get(&id).copied()).collect();
         for (player, reason, freed, until) in room.refusals() {

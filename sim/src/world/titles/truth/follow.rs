@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use holdfast_core::account::Holder;
 use holdfast_core::input::{
-    ChannelId, Failure, FeedId, GivesWay, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId,
-    SourceId, TitleId, Token, ViewerEnd,
+    ChannelId, FeedId, GivesWay, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId, SourceId,
+    TitleId, Token, ViewerEnd,
 };
 use holdfast_core::playback::Place;
 use holdfast_core::time::Time;
 
-use super::super::super::truth::Truth;
+use super::super::super::truth::{Join, Truth};
 use super::{Key, LATE, Playback, Request, Source, Stage, Tuned};
 
 impl Truth {
@@ -22,12 +22,14 @@ impl Truth {
         match self.titles.channels.get_mut(&channel).filter(same) {
             Some(old) => old.stirred = now,
             None => {
-                self.titles.channels.insert(channel, row);
+                let before = self.titles.channels.insert(channel, row);
+                self.titles.tuned_sources -= before.map_or(0, |before| before.open.len());
             }
         }
     }
 
     pub fn title_before(&mut self, now: Time, input: &Input) {
+        self.title_asked(now, input);
         let titles = &mut self.titles;
         let is_fetched =
             |request: &RequestId| titles.requests.get(request).is_some_and(|row| row.stage == Stage::Fetching);
@@ -36,12 +38,6 @@ impl Truth {
             _ => false,
         };
         match input {
-            Input::Fetch { request, ask } if !titles.is_request(*request) => {
-                titles.asked(now, *request, ask.viewing, Some(ask.clone()));
-            }
-            Input::Play { request, viewing } if titles.is_of(viewing.user) && !titles.is_request(*request) => {
-                titles.asked(now, *request, *viewing, None);
-            }
             Input::Hangup { request } => {
                 let stage = titles.requests.get(request).map(|row| row.stage);
                 match stage {
@@ -68,6 +64,34 @@ impl Truth {
         }
     }
 
+    fn title_asked(&mut self, now: Time, input: &Input) {
+        let titles = &mut self.titles;
+        match input {
+            Input::Fetch { request, ask } if !titles.is_request(*request) => {
+                titles.asked(now, *request, ask.viewing, Some(ask.clone()));
+            }
+            Input::Play { request, viewing } if titles.is_of(viewing.user) && !titles.is_request(*request) => {
+                titles.asked(now, *request, *viewing, None);
+                self.may_join(*request);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whoever asks for a feed may wait for a place first: for that nobody wants its channel.
+    pub fn may_join(&mut self, request: RequestId) {
+        let known = self.joins.iter().any(|join| join.request == request);
+        if known || !self.titles.watches(request) {
+            return;
+        }
+        let Some(row) = self.titles.requests.get(&request).filter(|row| row.stage.waits()) else { return };
+        let Some(feed) = row.viewing.item.feed() else { return };
+        self.joins.push(Join { request, feed, at: row.asked });
+        if let Some(channel) = self.channel_of(feed) {
+            self.channels[channel].maybe_wanted = true;
+        }
+    }
+
     /// Takes an output in, after it was judged.
     pub fn title_output(&mut self, now: Time, output: &Output) {
         let titles = &mut self.titles;
@@ -77,6 +101,9 @@ impl Truth {
                 let Some(row) = titles.requests.get_mut(&request) else { return };
                 row.refused = Some(reason);
                 let player = row.player();
+                if row.ask.is_none() && reason == RefuseReason::ProviderLimit && row.asked < now {
+                    titles.fallen.insert(row.viewing.user, (row.asked, now));
+                }
                 match reason {
                     RefuseReason::UserLimit | RefuseReason::Suppressed | RefuseReason::ProviderLimit => {
                         titles.refusals.insert(player, (reason, now));
@@ -88,16 +115,16 @@ impl Truth {
                     _ => {}
                 }
                 // What is there for its player is kept for longer by its asking.
-                let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                let same = |row: &&mut Playback| row.player() == player;
                 titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                 titles.stage(now, request, Stage::Over);
             }
             Output::Joined { request, viewer } => {
                 titles.stage(now, request, Stage::Seen(viewer));
-                titles.viewers.insert(viewer, request);
+                titles.sees(viewer, request);
             }
             Output::ViewerEnd { viewer, reason } => {
-                let Some(request) = titles.viewers.remove(&viewer) else { return };
+                let Some(request) = titles.sees_no_more(viewer) else { return };
                 titles.ends.insert(viewer, reason);
                 if let Some(row) = titles.requests.get_mut(&request) {
                     row.cut = Some(reason);
@@ -112,8 +139,10 @@ impl Truth {
             Output::Drop { allocation } => {
                 let Some(row) = titles.allocations.get_mut(&allocation) else { return };
                 row.dropped.get_or_insert(now);
+                let request = row.request;
+                titles.leaves(allocation);
                 // Of one of which nothing was forwarded another attempt is made, or it is refused.
-                if let Some(id) = row.request
+                if let Some(id) = request
                     && titles
                         .requests
                         .get(&id)
@@ -130,7 +159,7 @@ impl Truth {
                 let Some(grant) = grant else { return };
                 titles.grant(now, grant, Holder::Source(source), None);
                 let Some(row) = titles.channels.get_mut(&channel) else { return };
-                row.open.insert(source);
+                titles.tuned_sources += usize::from(row.open.insert(source));
                 row.opens += 1;
                 let source_row = Source { channel, feed: row.feed, allocation: grant.allocation, gone: false };
                 titles.sources.insert(source, source_row);
@@ -167,6 +196,7 @@ impl Truth {
             let fresh = Playback {
                 viewing,
                 token,
+                began: now,
                 stirred: now,
                 confirmed: None,
                 failed: None,
@@ -211,10 +241,9 @@ impl Truth {
             row.stirred = now;
         }
         match reason {
-            ViewerEnd::Kicked | ViewerEnd::Evicted => titles.for_good(now, playback),
+            ViewerEnd::Kicked | ViewerEnd::Evicted | ViewerEnd::GraceOver => titles.for_good(now, playback),
             ViewerEnd::Preempted => {
                 titles.for_good(now, playback);
-                // Or its grace is over.
                 if titles.yielded.contains(&Holder::Playback(playback)) {
                     titles.preempted.insert(player, now);
                 }
@@ -228,10 +257,12 @@ impl Truth {
         let Some(row) = titles.sources.get_mut(&id) else { return };
         row.gone = true;
         if let Some(channel) = titles.channels.get_mut(&row.channel) {
-            channel.open.remove(&id);
+            titles.tuned_sources -= usize::from(channel.open.remove(&id));
         }
-        if let Some(row) = titles.allocations.get_mut(&row.allocation).filter(|_| dropped) {
+        let allocation = row.allocation;
+        if let Some(row) = titles.allocations.get_mut(&allocation).filter(|_| dropped) {
             row.dropped.get_or_insert(now);
+            titles.leaves(allocation);
         }
     }
 
@@ -249,14 +280,19 @@ impl Truth {
                 }
             }
             Note::PlaybackEnded { playback, reason, .. } => {
-                if matches!(reason, ViewerEnd::Kicked | ViewerEnd::Evicted | ViewerEnd::Preempted) {
+                if reason != ViewerEnd::Kicked {
+                    // What was over anyway by then was not ended by an operator.
+                    titles.kicked = titles.kicked.filter(|(own, _)| *own != playback);
+                }
+                let for_good = [ViewerEnd::Kicked, ViewerEnd::Evicted, ViewerEnd::Preempted, ViewerEnd::GraceOver];
+                if for_good.contains(&reason) {
                     titles.for_good(now, playback);
                 }
                 if reason == ViewerEnd::Preempted
                     && titles.yielded.contains(&Holder::Playback(playback))
                     && let Some(row) = titles.playbacks.get(&playback)
                 {
-                    let player = (row.viewing.user, row.viewing.client, row.viewing.item);
+                    let player = row.player();
                     titles.preempted.insert(player, now);
                 }
                 titles.playback_over(now, playback, reason);
@@ -303,14 +339,14 @@ impl Truth {
                 if let Some(row) = titles.requests.get(&request).filter(|row| gone.contains(&row.stage)) {
                     // What its playback is kept for begins when the last of those that waited is over, too.
                     let player = row.player();
-                    let same = |row: &&mut Playback| (row.viewing.user, row.viewing.client, row.viewing.item) == player;
+                    let same = |row: &&mut Playback| row.player() == player;
                     titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                     titles.stage(now, request, Stage::Over);
                 }
             }
             Input::Failed { request, failure } => {
                 // What is asked for again since its provider may count late goes on as it was.
-                let may_go_on = matches!(failure, Failure::Status(401 | 403 | 429));
+                let may_go_on = failure.refusal().is_some_and(|refusal| refusal.may_be_a_limit());
                 let row = titles.requests.get(&request);
                 let (playback, over) = row.map_or((None, false), |row| (row.playback, row.stage == Stage::Failing));
                 if let Some(row) = playback.and_then(|id| titles.playbacks.get_mut(&id)) {
@@ -332,7 +368,8 @@ impl Truth {
                     row.forwarded.filter(|_| row.counts() && row.viewing.item.traits(&titles.settings).confirmable);
                 let (playback, account) = (row.playback, row.account);
                 // Where it had its connection still, that is a failure of the account's.
-                let broke = reason == ViewerEnd::Failed && row.allocation.is_some();
+                let connected = row.allocation.is_some();
+                let broke = reason == ViewerEnd::Failed && connected;
                 titles.stage(now, request, Stage::Over);
                 let Some(id) = playback else { return };
                 let others = titles.fetching(id).count() > 0;
@@ -347,7 +384,9 @@ impl Truth {
                 row.failed = broke.then_some(now).or(row.failed);
                 let confirmed = confirmed.filter(|at| row.failed.is_none_or(|failed| failed < *at));
                 let window = row.viewing.item.traits(&titles.settings).window;
-                if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() {
+                // Without a connection its account was kept for no longer than that.
+                let lasts = row.confirmed.is_some_and(|(at, _)| now + titles.slack * 2 < at + window);
+                if reason == ViewerEnd::Done && !others && !waits && !window.is_zero() && (connected || lasts) {
                     row.kept = confirmed.and(account).map(|account| (account, now + window));
                 }
             }
@@ -360,12 +399,11 @@ impl Truth {
                 if let Some(row) = row.allocation.and_then(|id| titles.allocations.get_mut(&id)).filter(|_| confirms) {
                     row.confirmed = Some(now);
                 }
-                let account = row.account;
+                let account = row.account.filter(|_| confirms && row.allocation.is_some());
                 if let Some(playback) = row.playback.and_then(|id| titles.playbacks.get_mut(&id)) {
                     playback.stirred = now;
                     playback.silent = playback.silent.filter(|_| !confirms);
-                    playback.confirmed =
-                        account.filter(|_| confirms).map(|account| (now, account)).or(playback.confirmed);
+                    playback.confirmed = account.map(|account| (now, account)).or(playback.confirmed);
                 }
             }
             Input::Stalled { request } => {
@@ -374,7 +412,7 @@ impl Truth {
                 }
             }
             Input::Leave { viewer } => {
-                if let Some(request) = titles.viewers.remove(&viewer) {
+                if let Some(request) = titles.sees_no_more(viewer) {
                     titles.stage(now, request, Stage::Over);
                 }
             }

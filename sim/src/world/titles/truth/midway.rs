@@ -22,10 +22,21 @@ const PART_WAIT: Duration = Duration::from_secs(60);
 impl Truth {
     pub fn adopt_titles(&mut self, edge: &Edge, now: Time) {
         self.titles.draining = self.draining;
+        for (user, limits) in &mut self.titles.users {
+            limits.until = edge.playback().until(*user);
+        }
+        for (account, place) in self.titles.accounts.iter_mut().zip(0..) {
+            account.settings.until =
+                edge.accounts().until(holdfast_core::input::AccountId(place)).or(account.settings.until);
+        }
         self.titles.adopt_channels(edge, now);
         self.titles.adopt_playbacks(edge, now);
         self.titles.adopt_allocations(edge, now);
         self.titles.adopt_memories(edge, now);
+        self.titles.tuned_sources = self.titles.channels.values().map(|channel| channel.open.len()).sum();
+        for request in self.titles.open.clone() {
+            self.may_join(request);
+        }
     }
 }
 
@@ -61,6 +72,7 @@ impl Titles {
             let row = Playback {
                 viewing: own.viewing,
                 token: own.token(),
+                began: own.asked,
                 stirred: match own.state {
                     State::Preserved(until) => until - self.traits(own.viewing.item).window,
                     _ => now,
@@ -92,7 +104,7 @@ impl Titles {
         }
         if let Some(viewer) = viewer {
             self.stage(now, id, Stage::Seen(viewer));
-            self.viewers.insert(viewer, id);
+            self.sees(viewer, id);
         }
     }
 
@@ -158,6 +170,9 @@ impl Titles {
                 over,
             };
             self.allocations.insert(id, row);
+            if closing {
+                self.leaving.insert(id);
+            }
             if let Some(row) = request.and_then(|request| self.requests.get_mut(&request)) {
                 row.account = Some(own.account);
             }
