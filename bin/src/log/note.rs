@@ -306,6 +306,7 @@ fn refused(reason: RefuseReason) -> Level {
         | RefuseReason::TooManyViewers
         | RefuseReason::StartTimeout
         | RefuseReason::AccountsOver
+        | RefuseReason::InVain
         | RefuseReason::Busy => Level::WARN,
         RefuseReason::HolderLive
         | RefuseReason::HolderNegotiating

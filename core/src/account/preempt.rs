@@ -121,28 +121,29 @@ impl Accounts {
     /// Pins a wish that avoids some accounts to another one that is about to be free, or whose holder gives way to it. Whether there
     /// is one: nobody waits for one that others go on to use.
     pub(super) fn pin_beside(&self, now: Time, holder: Holder, waiting: &mut Waiting, avoid: &[AccountId]) -> bool {
-        if matches!(waiting.pin, Pin::Firm(_)) {
-            return false;
-        }
-        let ranges = waiting.providers.iter().map(|provider| self.pools.range(*provider));
-        let accounts: Vec<AccountId> = ranges.flat_map(|(from, to)| (from.0..to.0).map(AccountId)).collect();
-        let before = waiting.pin;
-        let beside = accounts.into_iter().filter(|account| !avoid.contains(account)).find(|account| {
-            waiting.pin = Pin::Firm(*account);
-            self.fits(*account, waiting)
-                && (self.coming(now, holder, waiting).is_some() || self.victim(holder, waiting).is_some())
-        });
-        waiting.pin = beside.map_or(before, Pin::Firm);
-        beside.is_some()
+        let comes =
+            |pinned: &Waiting| self.coming(now, holder, pinned).is_some() || self.victim(holder, pinned).is_some();
+        !matches!(waiting.pin, Pin::Firm(_)) && self.pin_first(waiting, avoid, comes)
     }
 
     /// Pins a wish that avoids some accounts to another one that will do, whoever uses it. Whether there is one.
     pub(super) fn pin_other(&self, waiting: &mut Waiting, avoid: &[AccountId]) -> bool {
+        self.pin_first(waiting, avoid, |_| true)
+    }
+
+    /// Pins a wish to the first account that it does not avoid and with which, pinned to it, it `may` wait. Whether there is one.
+    fn pin_first(&self, waiting: &mut Waiting, avoid: &[AccountId], may: impl Fn(&Waiting) -> bool) -> bool {
+        let before = waiting.pin;
         let ranges = waiting.providers.iter().map(|provider| self.pools.range(*provider));
-        let mut accounts = ranges.flat_map(|(from, to)| (from.0..to.0).map(AccountId));
-        let other = accounts.find(|account| !avoid.contains(account) && self.fits(*account, waiting));
-        waiting.pin = other.map_or(waiting.pin, Pin::Firm);
-        other.is_some()
+        let will_do = |account: &AccountId| !avoid.contains(account) && self.fits(*account, waiting);
+        let accounts: Vec<AccountId> =
+            ranges.flat_map(|(from, to)| (from.0..to.0).map(AccountId)).filter(will_do).collect();
+        let first = accounts.into_iter().find(|account| {
+            waiting.pin = Pin::Firm(*account);
+            may(waiting)
+        });
+        waiting.pin = first.map_or(before, Pin::Firm);
+        first.is_some()
     }
 
     /// Whether the title could be had with the account if this holder gave up what it has there. A slot that rests first comes too

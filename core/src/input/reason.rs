@@ -116,6 +116,8 @@ pub enum RefuseReason {
     PlaybackOver,
     /// As many requests of its playback wait as may.
     TooManyRequests,
+    /// Providers were asked for its player too often in vain.
+    InVain,
 }
 
 impl RefuseReason {
@@ -146,11 +148,12 @@ impl RefuseReason {
             RefuseReason::Preempted => "preempted",
             RefuseReason::PlaybackOver => "playback-over",
             RefuseReason::TooManyRequests => "too-many-requests",
+            RefuseReason::InVain => "in-vain",
         }
     }
 
     /// Every reason.
-    pub const ALL: [RefuseReason; 24] = [
+    pub const ALL: [RefuseReason; 25] = [
         RefuseReason::HolderLive,
         RefuseReason::HolderNegotiating,
         RefuseReason::HolderWithoutAudio,
@@ -175,6 +178,7 @@ impl RefuseReason {
         RefuseReason::Preempted,
         RefuseReason::PlaybackOver,
         RefuseReason::TooManyRequests,
+        RefuseReason::InVain,
     ];
 }
 

@@ -34,6 +34,9 @@ impl RefuseReason {
                 "there are as many playbacks as `playback.cleanup_capacity` allows, or its player's requests took too long"
             }
             RefuseReason::TooManyRequests => "its player asks for more at once than may wait for one another",
+            RefuseReason::InVain => {
+                "a provider was asked for its player a hundred times in seconds and nothing came of it; if that provider's addresses lead back to this server, as by a proxy, take them out"
+            }
             RefuseReason::ProviderLimit => {
                 "no account of a provider that has it is free; add an [[account]], or give its user a stronger `priority`"
             }

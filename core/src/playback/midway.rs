@@ -136,6 +136,11 @@ impl Playbacks {
         self.refusals.iter().map(|(player, until, (reason, freed))| (player.who(), *reason, *freed, until))
     }
 
+    /// For whom providers were asked in vain, and until when that counts.
+    pub fn vain(&self) -> impl Iterator<Item = (Who, Time)> {
+        self.vain.iter().map(|(player, until, _)| (player.who(), until))
+    }
+
     /// Whose title no provider gave, and until when that is remembered.
     pub fn failures(&self) -> impl Iterator<Item = (Who, Time)> {
         self.failures.iter().map(|(player, until, ())| (player.who(), until))

@@ -14,6 +14,7 @@
 //! | `requests` | what became of it? |
 //! | `probe` | what of one that only looks? |
 //! | `activation` | what does a playback hold, and how does it give that back? |
+//! | `vain` | how often are providers asked for a player in vain? |
 //! | `user` | what is known of a user? |
 //! | `midway` | what has to be known to follow all that from the middle of a run on? |
 
@@ -45,6 +46,9 @@ mod title_tests;
 #[cfg(test)]
 mod tuned_tests;
 mod user;
+mod vain;
+#[cfg(test)]
+mod vain_tests;
 #[cfg(test)]
 mod window_tests;
 mod wish;
@@ -107,6 +111,8 @@ pub struct Playbacks {
     refusals: Memory<Player, (RefuseReason, u64)>,
     /// Whose title no provider gave just now.
     failures: Memory<Player, ()>,
+    /// For whom providers were asked in vain, and until when that counts.
+    vain: Memory<Player, Time>,
     /// Who evicted whom and may not again yet.
     guards: Memory<(Player, Player), ()>,
     /// Who was ended by an operator and may not come back yet.
@@ -285,6 +291,7 @@ impl Playbacks {
             permits: Permits::new(config.playback.cleanup_capacity, config.playback.permit_wait),
             refusals: Memory::new(MEMORY),
             failures: Memory::new(MEMORY),
+            vain: Memory::new(MEMORY),
             guards: Memory::new(MEMORY),
             blocks: Memory::new(MEMORY),
             preempted: Memory::new(MEMORY),

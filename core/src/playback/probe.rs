@@ -20,7 +20,7 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    fn player(&self) -> Player {
+    pub fn player(&self) -> Player {
         player(&self.ask.viewing)
     }
 
@@ -69,7 +69,8 @@ impl Playbacks {
         match cx.accounts.acquire(cx.now, cx.out, wish) {
             Acquired::Granted { grant, index } => {
                 probe.holds.claim = Claim::Open(grant);
-                let (playback, token) = (None, None);
+                let (playback, token, asker) = (None, None, probe.player());
+                self.asks(cx.now, asker);
                 cx.out.push_back(Output::Fetch { request, playback, token, index, grant: Some(grant) });
             }
             Acquired::Waiting | Acquired::Exhausted => {

@@ -26,11 +26,12 @@ impl Playbacks {
         if self.probes.contains_key(&request) {
             return;
         }
+        self.comes(cx.now, request);
         let Some((id, running)) = self.running(request) else {
             self.stale += 1;
             return;
         };
-        (running.stalled, running.forwarded) = (false, true);
+        running.stalled = false;
         let (detached, want, late) = (running.detached, running.piece.want, running.piece.late.take());
         let Some(playback) = self.playbacks.get_mut(id) else { return };
         if let (Claim::Open(grant), Some(late), false) = (playback.holds.claim, late, detached) {
@@ -110,6 +111,9 @@ impl Playbacks {
 
     /// The response to a request for a title is over.
     pub(crate) fn finished(&mut self, cx: &mut Context<'_>, request: RequestId, reason: ViewerEnd) {
+        if reason == ViewerEnd::Done {
+            self.comes(cx.now, request);
+        }
         if self.probes.contains_key(&request) {
             return self.looked(cx, request);
         }
@@ -199,7 +203,7 @@ impl Playbacks {
         }
     }
 
-    fn running(&mut self, request: RequestId) -> Option<(PlaybackId, &mut Running)> {
+    pub(super) fn running(&mut self, request: RequestId) -> Option<(PlaybackId, &mut Running)> {
         let id = *self.requests.get(&request)?;
         let title = self.playbacks.get_mut(id)?.title.as_mut()?;
         Some((id, title.running.iter_mut().find(|running| running.piece.request == request)?))

@@ -139,6 +139,9 @@ impl Playbacks {
         if !self.may(cx, request, &viewing) {
             return;
         }
+        if self.asks_in_vain(cx.now, &player(&viewing)) {
+            return self.deny(cx, request, &viewing, RefuseReason::InVain);
+        }
         if ask.want == Want::Look {
             if self.fails_again(cx, request, &ask) {
                 return;
@@ -364,7 +367,7 @@ impl Playbacks {
             title.wished = None;
             cx.accounts.opened(cx.now, grant.allocation);
         }
-        let (request, token) = (piece.request, title.token);
+        let (request, token, asker) = (piece.request, title.token, player(&playback.viewing));
         title.running.push(Running { piece, forwarded: false, stalled: false, detached: false });
         // Where nobody counts connections there may be some at once, but not any number of them.
         let oldest = (title.running.len() > WAITING).then(|| title.running.remove(0).piece.request);
@@ -374,6 +377,9 @@ impl Playbacks {
         if let Some(request) = oldest {
             self.requests.remove(&request);
             cx.out.push_back(Output::Cut { request, reason: ViewerEnd::Superseded });
+        }
+        if grant.is_some() {
+            self.asks(cx.now, asker);
         }
         cx.out.push_back(Output::Fetch { request, playback: Some(id), token, index, grant });
     }

@@ -210,6 +210,11 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::TooManyRequests => {
             (Status::SERVICE_UNAVAILABLE, Some(1), "this player asks for more at once than may wait for one another")
         }
+        RefuseReason::InVain => (
+            Status::SERVICE_UNAVAILABLE,
+            Some(5),
+            "its provider was asked for this player a hundred times in seconds, and nothing came of it",
+        ),
         RefuseReason::ProviderLimit => (
             Status::SERVICE_UNAVAILABLE,
             Some(5),

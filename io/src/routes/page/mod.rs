@@ -155,6 +155,7 @@ mod tests {
             RefuseReason::Preempted,
             RefuseReason::PlaybackOver,
             RefuseReason::TooManyRequests,
+            RefuseReason::InVain,
             RefuseReason::NegotiationFailed,
             RefuseReason::NotFound,
         ];

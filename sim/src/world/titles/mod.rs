@@ -7,6 +7,7 @@ mod population;
 pub(super) mod provider;
 pub(super) mod relay;
 pub(super) mod truth;
+mod vain;
 mod witness;
 
 pub(super) use device::{Device, Step as DeviceStep};

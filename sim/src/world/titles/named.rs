@@ -117,6 +117,13 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         v23,
         "live zapping at a provider that counts 1.5 s late: each stream plays, and after the first none is asked for in vain"
     ),
+    script!(
+        "v24-circle",
+        [0],
+        [],
+        v24,
+        "a film leads back to its own address, its account has no limit: 100 requests at once, then 20 a second; it plays when it does not"
+    ),
 ];
 
 type Script = fn(&mut World<'_>, &mut Figures) -> Result<(), Broken>;
@@ -578,5 +585,25 @@ fn v23(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
         world.wait(1_000)?;
     }
     figures.add("slowest_ms", slowest.as_millis() as u64);
+    Ok(())
+}
+
+fn v24(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    let index = world.led(0, Kind::Film, 0, 1);
+    world.providers[0].mood = Mood::Silent;
+    let (began, lasts) = (world.now, Duration::from_secs(10));
+    let mut refused = 0;
+    while world.now.since(began) < lasts {
+        let request = world.ask_title(index, Want::Rest)?;
+        world.wait(2)?;
+        refused += u64::from(world.truth.titles.requests[&request].refused == Some(RefuseReason::InVain));
+    }
+    let asked = world.truth.titles.accounts[0].grants;
+    shows!((100..=301).contains(&asked), "the provider was asked {asked} times");
+    shows!(refused > 0, "nobody was told");
+    world.providers[0].mood = Mood::Good;
+    world.wait(1_000)?;
+    world.plays_title(index, Want::Rest)?;
+    figures.add("asked", asked);
     Ok(())
 }

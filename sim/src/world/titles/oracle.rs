@@ -21,6 +21,7 @@
 //! | `play-16` | whoever asks for a title is answered in time |
 //! | `play-17` | what is stale changes nothing |
 //! | `play-18` | nobody plays on when the time of its user is over, and none of it ends before |
+//! | `play-19` | no provider is asked for a player more than a hundred times in a row in vain, and then 20 times a second |
 
 mod own;
 
@@ -158,6 +159,7 @@ impl Bench<'_> {
             return Ok(());
         };
         holds!(row.stage.waits(), "play-13", "{request:?} is fetched and is {:?}", row.stage);
+        holds!(!row.in_vain, "play-19", "{request:?} is fetched and should wait: {row:?}");
         holds!(!self.truth.shut, "play-10", "{request:?} is fetched while the program ends");
         self.may_have(request, row)?;
         holds!(
@@ -374,6 +376,7 @@ impl Bench<'_> {
                 titles.settings.strategies.iter().any(|strategy| strategy.as_str().starts_with("evict"))
             }
             RefuseReason::ProviderFailed => row.failed || row.fetches > 0 || self.may_have_failed(row),
+            RefuseReason::InVain => row.in_vain || titles.vain.is_full(self.now, &row.player()),
             RefuseReason::TooManyRequests => {
                 let parts =
                     titles.open.iter().map(|own| &titles.requests[own]).filter(|other| {

@@ -19,6 +19,7 @@ use holdfast_core::playback::{Binding, Item, Place, Traits};
 use holdfast_core::time::Time;
 
 use super::super::playback::truth::Player;
+use super::vain::Vain;
 
 /// How long what is over is remembered.
 const REMEMBERED: Duration = Duration::from_secs(120);
@@ -93,6 +94,8 @@ pub struct Request {
     pub failed: bool,
     /// By when it has to have an answer.
     pub latest: Option<Time>,
+    /// Whether providers had been asked for its player in vain as often as they may be, when it was made.
+    pub in_vain: bool,
 }
 
 impl Request {
@@ -245,6 +248,8 @@ pub struct Titles {
     pub fallen: BTreeMap<UserId, (Time, Time)>,
     /// When a player was last told that no provider gave what it wanted, after they were asked.
     pub failures: BTreeMap<Player, Time>,
+    /// How often providers were asked in vain.
+    pub vain: Vain,
     /// By when who has to have an answer.
     pub waits: BTreeSet<(Time, RequestId)>,
     /// By when media has to have come, or the connection is given up.
@@ -302,6 +307,7 @@ impl Titles {
             refusals: BTreeMap::new(),
             fallen: BTreeMap::new(),
             failures: BTreeMap::new(),
+            vain: Vain::default(),
             waits: BTreeSet::new(),
             starts: BTreeSet::new(),
             dropped: Vec::new(),
@@ -531,6 +537,7 @@ impl Titles {
         let playbacks = &self.playbacks;
         self.tokens.retain(|_, playback| playbacks.contains_key(playback));
         self.sources.retain(|_, row| !row.gone || self.allocations.contains_key(&row.allocation));
+        self.vain.prune(now);
     }
 
     fn stage(&mut self, now: Time, id: RequestId, stage: Stage) {
@@ -599,6 +606,7 @@ impl Titles {
             cut: None,
             failed: false,
             latest: None,
+            in_vain: self.vain.is_full(now, &(viewing.user, viewing.client, viewing.item)),
         };
         self.requests.insert(id, row);
         self.open.insert(id);

@@ -52,7 +52,13 @@ impl Truth {
                     row.failed = true;
                 }
             }
-            Input::Finished { request, .. } if fetched => titles.stage(now, *request, Stage::Finishing),
+            Input::Finished { request, reason } if fetched => {
+                let row = &titles.requests[request];
+                if *reason == ViewerEnd::Done && row.forwarded.is_none() {
+                    titles.vain.add(now, row.player(), -1.0);
+                }
+                titles.stage(now, *request, Stage::Finishing);
+            }
             // What the core gave up in the moment in which it began was sent to its end all the same.
             Input::Finished { request, .. } if titles.is_tried(*request) => {
                 titles.stage(now, *request, Stage::HangingUp);
@@ -218,6 +224,7 @@ impl Truth {
         }
         let holder = playback.map_or(Holder::Probe(id), Holder::Playback);
         if let Some(grant) = grant {
+            titles.vain.add(now, (viewing.user, viewing.client, viewing.item), 1.0);
             titles.grant(now, grant, holder, Some(id));
             // Who has a lease that was confirmed keeps it for longer.
             let confirmed = playback.and_then(|id| titles.playbacks.get(&id)?.confirmed).is_some();
@@ -394,6 +401,9 @@ impl Truth {
                 let Some(row) = titles.requests.get_mut(&request).filter(|row| row.stage == Stage::Fetching) else {
                     return;
                 };
+                if row.forwarded.is_none() {
+                    titles.vain.add(now, row.player(), -1.0);
+                }
                 (row.forwarded, row.stalled) = (Some(now), None);
                 let confirms = row.counts() && row.viewing.item.traits(&titles.settings).confirmable;
                 if let Some(row) = row.allocation.and_then(|id| titles.allocations.get_mut(&id)).filter(|_| confirms) {

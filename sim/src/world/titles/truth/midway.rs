@@ -209,6 +209,9 @@ impl Titles {
         for (player, until) in room.failures() {
             self.failures.insert(player, until - REFUSAL_MEMORY);
         }
+        for (player, until) in room.vain() {
+            self.vain.adopt(now, player, until);
+        }
         // Who gave way a moment ago of whom nothing was seen, and when connections were closed, is not known.
         self.eased_other = Some(now);
         self.accounts.iter_mut().for_each(|account| account.closed = Some(now));
