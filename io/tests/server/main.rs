@@ -4,6 +4,7 @@
 
 mod chain;
 mod channels;
+mod circle;
 mod desk;
 mod drain;
 mod forbidden;

@@ -30,7 +30,7 @@ pub fn desk_for_a_day() -> Desk {
     desk_of(LIST, Provider::default(), |own| own.refresh = std::time::Duration::from_secs(24 * 3600))
 }
 
-fn desk_of(list: &str, provider: Provider, change: impl FnOnce(&mut ProviderSettings)) -> Desk {
+pub fn desk_of(list: &str, provider: Provider, change: impl FnOnce(&mut ProviderSettings)) -> Desk {
     desk_with(list, (provider, Playback::default()), 0, change)
 }
 
