@@ -7,7 +7,7 @@ use super::Phase;
 use super::house::{House, provider, strength};
 use super::stage::{Fate, Origin};
 use crate::config::{Channel, Playback, Provider};
-use crate::input::{AccountId, GivesWay, Loss, Note, RefuseReason};
+use crate::input::{AccountId, Loss, Note, RefuseReason};
 use crate::time::Date;
 
 fn failed(house: &House) -> u64 {
@@ -157,25 +157,4 @@ fn a_connection_is_waited_for_until_a_deadline() {
     assert_eq!(house.edge.accounts().timer_count(), 0);
     house.watch(7, &[0]);
     assert!(house.edge.accounts().timer_count() > 0);
-}
-
-#[test]
-fn a_source_that_rests_for_a_provider_that_counts_late_is_not_silent_meanwhile() {
-    let settings = Playback { starting_deadline: Duration::from_secs(1), ..Playback::default() };
-    let mut house = House::new(vec![provider(&[1])], settings);
-    house.late = (1_500, Loss::Limit);
-    let viewer = house.viewer(7, &[0]);
-    house.leave(viewer);
-    let request = house.watch(8, &[0]);
-    let viewer = house.joined(request, 5_000);
-    house.leave(viewer);
-    let (zap, start) = (house.watch(9, &[0]), house.now);
-    house.run(1_200);
-    let other = house.watch(10, &[0]);
-    house.joined(zap, 1_500);
-    assert!(house.now > start + 1_400, "it rested for longer than it may be silent");
-    let silent = |note: &Note| matches!(note, Note::AccountPreempted { why: GivesWay::Silent, .. });
-    assert_eq!(house.noted(silent), 0);
-    house.run(3_000);
-    assert!(matches!(house.fate(other), Some(Fate::Refused(RefuseReason::ProviderLimit, _))));
 }

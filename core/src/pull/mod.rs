@@ -12,6 +12,8 @@ mod bounds_tests;
 mod channel;
 #[cfg(test)]
 mod house;
+#[cfg(test)]
+mod late_tests;
 mod midway;
 mod round;
 #[cfg(test)]
