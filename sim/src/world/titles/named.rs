@@ -124,6 +124,20 @@ pub(crate) const SCENARIOS: &[Scenario] = &[
         v24,
         "a film leads back to its own address, its account has no limit: 100 requests at once, then 20 a second; it plays when it does not"
     ),
+    script!(
+        "v-overlap",
+        [1],
+        [Strategy::GraceInstant],
+        overlap,
+        "a film begins at once beside another on the one connection of an account that bears one more, and ends with its grace"
+    ),
+    script!(
+        "v-live-grace",
+        [1],
+        [Strategy::GraceHold],
+        live_grace,
+        "a live stream that waited for the one account by grace, in vain, is refused at once when it is asked for again"
+    ),
 ];
 
 type Script = fn(&mut World<'_>, &mut Figures) -> Result<(), Broken>;
@@ -135,7 +149,8 @@ fn play(
     seed: u64,
     trace: Option<&mut dyn Write>,
 ) -> Result<Report, (Time, Broken)> {
-    let account = |limit: &u32| Account { max_connections: *limit, ..Account::default() };
+    let overlap = strategies.contains(&Strategy::GraceInstant);
+    let account = |limit: &u32| Account { max_connections: *limit, overlap, ..Account::default() };
     let provider = Provider { accounts: limits.iter().map(account).collect(), ..Provider::default() };
     let user = |index: u32| User { name: format!("u{index}"), max_connections: 1, ..User::default() };
     let mut users: Vec<User> = (0..40).map(user).collect();
@@ -605,5 +620,37 @@ fn v24(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.wait(1_000)?;
     world.plays_title(index, Want::Rest)?;
     figures.add("asked", asked);
+    Ok(())
+}
+
+fn overlap(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    let (first, second) = (world.led(0, Kind::Film, 0, 1), world.led(2, Kind::Film, 1, 2));
+    let plays = world.plays_title(first, Want::Rest)?;
+    let beside = world.ask_title(second, Want::Rest)?;
+    world.wait(500)?;
+    world.flows(beside)?;
+    world.wait(3_000)?;
+    let cut = world.truth.titles.requests[&beside].cut;
+    shows!(cut == Some(ViewerEnd::GraceOver), "what began beside it is cut as {cut:?}");
+    world.flows(plays)?;
+    figures.add("peak", world.peak().into());
+    Ok(())
+}
+
+fn live_grace(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
+    let film = world.led(0, Kind::Film, 0, 1);
+    world.plays_title(film, Want::Rest)?;
+    let stream = world.led(2, Kind::Live, 1, 2);
+    let mut waited = Vec::new();
+    for _ in 0..2 {
+        let Some(request) = world.tune_in_to(stream)? else {
+            return Err(Broken { id: "script", what: "it is not asked for".into() });
+        };
+        world.wait(2_500)?;
+        waited.push(world.refused_title(request, RefuseReason::ProviderLimit)?);
+        world.end_session(stream)?;
+    }
+    shows!(waited[0] >= 2_000 && waited[1] == 0, "it waited for {waited:?} ms");
+    figures.add("waited_ms", waited[0]);
     Ok(())
 }
