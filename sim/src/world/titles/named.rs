@@ -629,7 +629,7 @@ fn overlap(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     let beside = world.ask_title(second, Want::Rest)?;
     world.wait(500)?;
     world.flows(beside)?;
-    world.wait(3_000)?;
+    world.wait(8_000)?;
     let cut = world.truth.titles.requests[&beside].cut;
     shows!(cut == Some(ViewerEnd::GraceOver), "what began beside it is cut as {cut:?}");
     world.flows(plays)?;
