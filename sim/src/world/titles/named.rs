@@ -630,6 +630,7 @@ fn overlap(world: &mut World<'_>, figures: &mut Figures) -> Result<(), Broken> {
     world.wait(500)?;
     world.flows(beside)?;
     world.wait(8_000)?;
+    world.bench().titles_all(world.edge.edge())?;
     let cut = world.truth.titles.requests[&beside].cut;
     shows!(cut == Some(ViewerEnd::GraceOver), "what began beside it is cut as {cut:?}");
     world.flows(plays)?;

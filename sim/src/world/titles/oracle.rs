@@ -786,6 +786,7 @@ impl Bench<'_> {
     /// Judges what is dear to judge.
     pub fn titles_all(&self, edge: &Edge) -> Verdict {
         let titles = &self.truth.titles;
+        titles.accounts.iter().try_for_each(|account| self.grace_is_over(account))?;
         for (user, limits) in titles.users.iter().map(|(user, limits)| (*user, limits)) {
             let most =
                 (limits.max_connections + limits.soft_connections + u32::from(titles.has_instant_grace())) as usize;
