@@ -103,8 +103,8 @@ impl Round {
         }
         let count = self.tried.len();
         let untried = (0..count).map(|step| (self.from + step) % count).filter(|index| !self.tried[*index]);
-        let ready = |index: usize| self.opened[index].map_or(now, |opened| now.max(opened + spacing));
-        match untried.map(|index| (ready(index), index)).min_by_key(|(ready, _)| *ready) {
+        let ready = |index: usize| (now.max(self.ready(index, spacing)), index);
+        match untried.map(ready).min_by_key(|(ready, _)| *ready) {
             None => Next::Over,
             Some((ready, index)) if ready <= now => Next::Open(index),
             Some((ready, _)) => Next::At(ready),
