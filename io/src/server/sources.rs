@@ -351,12 +351,16 @@ impl Server {
     /// What whoever asked for a channel, and is refused for want of media, is told of the origin that was asked last: whoever
     /// operates this server finds there what to look for.
     pub(super) fn lack(&self, request: RequestId, reason: RefuseReason) -> Option<String> {
+        self.lack_of(self.connections.get(*self.requests.get(&request)?)?.channel?, reason)
+    }
+
+    /// The same of a channel.
+    pub(crate) fn lack_of(&self, channel: ChannelId, reason: RefuseReason) -> Option<String> {
         let what = match reason {
             RefuseReason::NoSource => "no origin of this channel can be had at present",
             RefuseReason::StartTimeout => "no media came in time",
             _ => return None,
         };
-        let channel = self.connections.get(*self.requests.get(&request)?)?.channel?;
         let (loss, why) = self.sources.channels.get(&channel)?.last.as_ref()?;
         let more = match loss {
             // What these ask for is not in the words of the origin, which are a number.
