@@ -458,6 +458,9 @@ impl Server {
         if let Some((account, why)) = routes::status::accounts::loss(&note) {
             self.losses.insert(account, (now, why));
         }
+        if !self.is_news(&note) {
+            return;
+        }
         let from = self.refused_from(&note);
         let told = self.name(now, note).and_then(|note| self.refusals.sift(now, note, from));
         self.actions.extend(told.map(Action::Note));

@@ -54,8 +54,11 @@ struct Channel {
     spliced: Option<SourceId>,
     /// What became of each of its origins last, in words.
     faults: BTreeMap<u32, String>,
-    /// The same of the one that was asked last, unless it is being asked again.
-    last: Option<(Loss, String)>,
+    /// The same of the one that was asked last, unless it is being asked again; no words where it said nothing.
+    last: Option<(Loss, Option<String>)>,
+    /// What was told last of each origin, since media last flowed: its words, and what followed from them.
+    told: BTreeMap<u32, String>,
+    lost: BTreeMap<u32, Loss>,
     /// What its origin calls it, where that is said.
     uuid: Option<String>,
     /// The servers through which the request came for which it is fetched.
@@ -117,12 +120,6 @@ impl Sources {
     /// What the channel's origin calls the stream, if it said so.
     pub(super) fn uuid(&self, channel: ChannelId) -> Option<&str> {
         self.channels.get(&channel)?.uuid.as_deref()
-    }
-
-    /// Providers repeat in their words what they were asked for.
-    fn redacted(&self, id: SourceId, why: String) -> String {
-        let granted = self.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
     }
 
     /// Whether a provider is just asked this.
@@ -337,11 +334,21 @@ impl Server {
         }
     }
 
-    /// The source is of no more use: its connection is dropped, and the core told.
+    /// Words that came from an origin, as they may be repeated: some repeat what they were asked for, with its keys. Said where they
+    /// are put into a sentence: our own words are no secret, whatever the origin's address holds.
+    pub(super) fn quoted(&self, id: SourceId, words: &str) -> String {
+        let Some(source) = self.sources.sources.get(&id) else { return String::new() };
+        let origins = self.settings.origins.get(source.channel.0 as usize);
+        let configured = || origins.and_then(|all| all.get(source.index as usize));
+        let origin = source.granted.as_ref().map(|(.., origin)| origin).or_else(configured);
+        origin.map_or_else(|| words.to_owned(), |origin| origin.redact(words))
+    }
+
+    /// The source is of no more use: its connection is dropped, and the core told. What of `why` are not our words is
+    /// [`Server::quoted`].
     pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
-            let why = self.sources.redacted(id, why);
             self.tell_fault((channel, index), loss, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
@@ -356,30 +363,82 @@ impl Server {
 
     /// The same of a channel.
     pub(crate) fn lack_of(&self, channel: ChannelId, reason: RefuseReason) -> Option<String> {
-        let what = match reason {
-            RefuseReason::NoSource => "no origin of this channel can be had at present",
-            RefuseReason::StartTimeout => "no media came in time",
+        let last = self.sources.channels.get(&channel).and_then(|own| own.last.as_ref());
+        let (what, last) = match reason {
+            RefuseReason::NoSource => ("no origin of this channel can be had at present", last),
+            RefuseReason::StartTimeout => ("no media came in time", last),
+            // Else it is for want of an account that is free, and no origin said anything.
+            RefuseReason::ProviderLimit => {
+                ("no provider has a connection to spare for it", last.filter(|(loss, _)| loss.is_of_login()))
+            }
             _ => return None,
         };
-        let (loss, why) = self.sources.channels.get(&channel)?.last.as_ref()?;
-        let more = match loss {
-            // What these ask for is not in the words of the origin, which are a number.
-            Loss::Forbidden | Loss::NotFound | Loss::Limit | Loss::Loop if why.ends_with(char::is_numeric) => {
-                format!(": {}", loss.says())
-            }
-            _ => String::new(),
+        let why = match last {
+            Some((loss, Some(why))) => match loss {
+                // What these ask for is not in the words of the origin, which are a number.
+                Loss::Forbidden | Loss::NotFound | Loss::Limit | Loss::Loop if why.ends_with(char::is_numeric) => {
+                    format!("{why}: {}", loss.says())
+                }
+                _ => why.clone(),
+            },
+            None if reason == RefuseReason::ProviderLimit => return None,
+            silent => match (self.lingering(channel), silent) {
+                (Some(does), _) => does.to_owned(),
+                (None, Some((loss, _))) => format!("of the origin that was asked last, {}", loss.says()),
+                (None, None) => return None,
+            },
         };
-        Some(format!("{what}: {why}{more}; /api/status says what became of each"))
+        Some(format!("{what}: {why}; /api/status says what became of each"))
+    }
+
+    /// What the origin does that is connected, or being asked, and does not say that it fails.
+    fn lingering(&self, channel: ChannelId) -> Option<&'static str> {
+        let state = self.edge().pull().state(channel).filter(|state| state.phase == Phase::Seeking)?;
+        if state.waits && state.kept.is_none() {
+            return Some("it waits for an account of its provider, which are all in use or rest");
+        }
+        let (id, _) = state.kept.or(state.beside)?;
+        let source = self.sources.sources.get(&id)?;
+        Some(match &source.means {
+            _ if source.proved => "the origin sends media, and nothing that a player could begin with so far",
+            Means::Http(fetch) if !fetch.answered => "the origin has not answered so far",
+            _ => "the origin is connected and has sent no media so far",
+        })
     }
 
     fn tell_fault(&mut self, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
-        let origins = self.settings.origins.get(channel.0 as usize);
-        // Origins and libraries repeat in their words what they were asked for.
-        let why = origins.and_then(|all| all.get(index as usize)).map_or(why.clone(), |origin| origin.redact(&why));
-        self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
-        if let Some(own) = self.channel_mut(channel) {
-            own.last = Some((loss, why.clone()));
-            own.faults.insert(index, why);
+        let Some(own) = self.channel_mut(channel) else { return };
+        own.last = Some((loss, Some(why.clone())));
+        own.faults.insert(index, why.clone());
+        // Whoever is asked again and again and says the same is no news.
+        if own.told.insert(index, why.clone()).is_none_or(|told| told != why) {
+            self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why }));
+        }
+    }
+
+    /// Follows what the core says of a channel's sources. Whether that is news.
+    pub(super) fn is_news(&mut self, note: &Note) -> bool {
+        match *note {
+            Note::SourceLost { channel, index, loss, .. } if !loss.is_of_account() && loss != Loss::NoAccount => {
+                let Some(own) = self.channel_mut(channel) else { return true };
+                if own.last.as_ref().is_none_or(|(last, _)| *last != loss) {
+                    own.last = Some((loss, None));
+                }
+                let lost = own.lost.insert(index, loss);
+                lost != Some(loss)
+            }
+            Note::ChannelStarted { channel, .. }
+            | Note::ChannelBack { channel, .. }
+            | Note::ChannelSwitched { channel, .. }
+            | Note::ChannelOff { channel } => {
+                if let Some(own) = self.sources.channels.get_mut(&channel) {
+                    own.last = None;
+                    own.told.clear();
+                    own.lost.clear();
+                }
+                true
+            }
+            _ => true,
         }
     }
 

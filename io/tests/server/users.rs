@@ -35,7 +35,7 @@ fn desk(strategies: &[Strategy], settings: Settings) -> Desk {
     Desk::open(Config { endpoints: endpoints.into(), users, playback, ..Config::default() }, settings)
 }
 
-fn simple() -> Desk {
+pub fn simple() -> Desk {
     desk(&[], Settings::default())
 }
 
