@@ -458,7 +458,7 @@ impl Server {
         if let Some((account, why)) = routes::status::accounts::loss(&note) {
             self.losses.insert(account, (now, why));
         }
-        if !self.is_news(&note) {
+        if !self.is_news(now, &note) {
             return;
         }
         let from = self.refused_from(&note);

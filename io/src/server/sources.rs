@@ -7,6 +7,7 @@ mod conversation;
 mod granted;
 mod http;
 mod player;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::providers::Form;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
+use told::{Stream, Told};
 
 /// All sources of all channels.
 #[derive(Default)]
@@ -44,6 +46,7 @@ pub struct Sources {
     followers: BTreeMap<FeedId, Vec<SourceId>>,
     /// When files have more to give.
     timers: Timers<SourceId>,
+    told: Told,
 }
 
 /// What a channel keeps over its sources.
@@ -56,9 +59,6 @@ struct Channel {
     faults: BTreeMap<u32, String>,
     /// The same of the one that was asked last, unless it is being asked again; no words where it said nothing.
     last: Option<(Loss, Option<String>)>,
-    /// What was told last of each origin, since media last flowed: its words, and what followed from them.
-    told: BTreeMap<u32, String>,
-    lost: BTreeMap<u32, Loss>,
     /// What its origin calls it, where that is said.
     uuid: Option<String>,
     /// The servers through which the request came for which it is fetched.
@@ -217,7 +217,7 @@ impl Server {
         }
         match output {
             Output::Open { source, channel, index, grant: Some(grant) } => {
-                self.open_granted(source, channel, index, grant)
+                self.open_granted(now, source, channel, index, grant)
             }
             Output::Open { source, channel, index, grant: None } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
@@ -243,7 +243,7 @@ impl Server {
                     let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
                     Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }))
                 }
-                Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
+                Err(why) => return self.fail_to_open(now, id, (channel, index), Loss::Unusable, why),
             },
             Origin::Ovt { host, port, target, generation } => {
                 muxer = Some(Muxer::new());
@@ -264,14 +264,14 @@ impl Server {
                 Some(clip) => self.play(now, id, clip),
                 None => {
                     let why = String::from("the file was not there when the program started");
-                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                    return self.fail_to_open(now, id, (channel, index), Loss::NotFound, why);
                 }
             },
             Origin::Slot { endpoint, slot } => {
                 let found = self.edge().endpoint(&endpoint).and_then(|(id, _)| self.edge().feed_of(id, slot as usize));
                 let Some(followed) = found else {
                     let why = String::from("this server has no such endpoint or slot");
-                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                    return self.fail_to_open(now, id, (channel, index), Loss::NotFound, why);
                 };
                 self.sources.followers.entry(followed).or_default().push(id);
                 self.inbox.push_back(Input::Opened { source: id });
@@ -293,8 +293,8 @@ impl Server {
         self.sources.sources.insert(id, source);
     }
 
-    fn fail_to_open(&mut self, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
-        self.tell_fault((channel, index), loss, why);
+    fn fail_to_open(&mut self, now: Time, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+        self.tell_fault(now, (channel, index), loss, why);
         self.inbox.push_back(Input::Lost { source: id, loss });
     }
 
@@ -349,7 +349,7 @@ impl Server {
     pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
-            self.tell_fault((channel, index), loss, why);
+            self.tell_fault(now, (channel, index), loss, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
         }
@@ -406,36 +406,45 @@ impl Server {
         })
     }
 
-    fn tell_fault(&mut self, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+    fn tell_fault(&mut self, now: Time, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+        let stream = self.stream_of(channel);
         let Some(own) = self.channel_mut(channel) else { return };
         own.last = Some((loss, Some(why.clone())));
         own.faults.insert(index, why.clone());
-        // Whoever is asked again and again and says the same is no news.
-        if own.told.insert(index, why.clone()).is_none_or(|told| told != why) {
+        if self.sources.told.words(now, (stream, index), &why) {
             self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why }));
         }
     }
 
+    fn stream_of(&self, channel: ChannelId) -> Stream {
+        self.edge().pull().title_of(channel).map_or(Stream::Channel(channel), |(title, _)| Stream::Title(title))
+    }
+
     /// Follows what the core says of a channel's sources. Whether that is news.
-    pub(super) fn is_news(&mut self, note: &Note) -> bool {
+    pub(super) fn is_news(&mut self, now: Time, note: &Note) -> bool {
         match *note {
             Note::SourceLost { channel, index, loss, .. } if !loss.is_of_account() && loss != Loss::NoAccount => {
+                let stream = self.stream_of(channel);
                 let Some(own) = self.channel_mut(channel) else { return true };
                 if own.last.as_ref().is_none_or(|(last, _)| *last != loss) {
                     own.last = Some((loss, None));
                 }
-                let lost = own.lost.insert(index, loss);
-                lost != Some(loss)
+                self.sources.told.loss(now, (stream, index), loss)
             }
-            Note::ChannelStarted { channel, .. }
-            | Note::ChannelBack { channel, .. }
-            | Note::ChannelSwitched { channel, .. }
-            | Note::ChannelOff { channel } => {
+            Note::ChannelOff { channel } => {
                 if let Some(own) = self.sources.channels.get_mut(&channel) {
                     own.last = None;
-                    own.told.clear();
-                    own.lost.clear();
                 }
+                true
+            }
+            Note::ChannelStarted { channel, index, .. }
+            | Note::ChannelBack { channel, index, .. }
+            | Note::ChannelSwitched { channel, index, .. } => {
+                if let Some(own) = self.sources.channels.get_mut(&channel) {
+                    own.last = None;
+                }
+                let stream = self.stream_of(channel);
+                self.sources.told.forget((stream, index));
                 true
             }
             _ => true,

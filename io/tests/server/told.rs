@@ -118,6 +118,21 @@ fn an_origin_that_says_the_same_again_and_again_is_one_line() {
 }
 
 #[test]
+fn whoever_comes_back_for_what_is_refused_is_told_why_and_the_operator_who_that_was() {
+    let mut desk = desk(1, ("a", "b"));
+    for _ in 0..3 {
+        let conn = plays(&mut desk);
+        answers(&mut desk, &refusal(403), 200);
+        assert!(desk.read(conn).contains("the origin answers 403: it refuses"));
+        desk.run(desk.now + 60_000);
+        assert_eq!(desk.server.edge().pull().tuned_channels().count(), 0, "its channel is another one each time");
+    }
+    assert_eq!((faults(&desk), desk.losses()), (vec!["the origin answers 403"], vec![Loss::Forbidden]));
+    let refused = desk.notes.iter().filter(|note| matches!(note, Note::PlaybackRefused { .. }));
+    assert_eq!(refused.count(), 3);
+}
+
+#[test]
 fn our_own_words_are_no_secret_whatever_the_address_holds() {
     let mut desk = desk(1, ("403", "origin"));
     let conn = plays(&mut desk);
