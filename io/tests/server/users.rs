@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
-use holdfast_core::input::SessionId;
+use holdfast_core::input::{Note, SessionId};
 use holdfast_core::time::Date;
 use holdfast_io::server::{Clip, ConnId, Limits, Settings, Slates};
 use holdfast_io::users::{Login, Password, Status};
