@@ -15,7 +15,10 @@ use crate::account::Strength;
 use crate::account::{Accounts, Holder, Told};
 use crate::config::{Channel, Config, Endpoint};
 use crate::feed::{Chunk, Feeds, Start};
-use crate::input::{ChannelId, EndpointId, Env, FeedId, Input, Note, Output, RequestId, Token, ViewerEnd, Writer};
+use crate::input::{
+    Ask, ChannelId, EndpointId, Env, FeedId, Input, Note, Output, ProviderId, RefuseReason, RequestId, Token, UserId,
+    ViewerEnd, Viewing, Writer,
+};
 use crate::names::Names;
 #[cfg(test)]
 use crate::playback::Audience;
@@ -236,6 +239,32 @@ impl Edge {
     /// Checks the head of a POST; what passes may be told as [`Input::Offer`] once its body is there.
     pub fn admit(&self, head: &Head<'_>) -> Result<EndpointId, Denied> {
         publish::admit(self.endpoint(head.endpoint), head)
+    }
+
+    /// Why whoever asked for a feed now would be refused at once, whoever else plays; nothing follows from the question, and nobody
+    /// is counted for it. Whether there is a place for `viewing` is not in it.
+    pub fn refuses(&self, now: Time, viewing: Option<&Viewing>, feed: FeedId) -> Option<RefuseReason> {
+        let forbidden = viewing.and_then(|viewing| self.playback.forbids(now, viewing.user, Some(viewing)));
+        forbidden.or_else(|| match self.pull.channel_of(feed) {
+            Some(channel) => self.pull.refuses(now, &self.feeds, &self.accounts, channel),
+            None => self.feeds.refuses(feed),
+        })
+    }
+
+    /// The same of a title of these providers that is no channel yet.
+    pub fn refuses_to_tune(&self, now: Time, user: UserId, providers: &[ProviderId]) -> Option<RefuseReason> {
+        self.playback.forbids(now, user, None).or_else(|| self.lacks_accounts(providers))
+    }
+
+    /// The same of a request for a title.
+    pub fn refuses_to_fetch(&self, now: Time, ask: &Ask) -> Option<RefuseReason> {
+        let nowhere = || if ask.providers.is_empty() { None } else { self.lacks_accounts(&ask.providers) };
+        self.playback.refuses(now, ask).or_else(nowhere)
+    }
+
+    /// Whether all accounts of these providers are over.
+    fn lacks_accounts(&self, providers: &[ProviderId]) -> Option<RefuseReason> {
+        Some(self.accounts.lack(providers)).filter(|lack| *lack == RefuseReason::AccountsOver)
     }
 
     /// The publish room, to look at.

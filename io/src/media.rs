@@ -240,7 +240,7 @@ pub enum MediaEvent {
         source: SourceId,
         /// What happened.
         loss: Loss,
-        /// In words, for the status and the log.
+        /// In words, for the status and the log: without what may not be repeated of the origin's address.
         why: String,
     },
     /// Nothing of the session is left: threads, sockets, memory.

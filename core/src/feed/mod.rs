@@ -293,20 +293,14 @@ impl Feeds {
     /// Somebody wants to watch; answered at once by one [`Output::Joined`] or [`Output::Refuse`]. After `Joined` the driver reads
     /// [`Feeds::unsent`] without waiting for [`Output::Ready`].
     pub fn join(&mut self, now: Time, request: RequestId, id: FeedId, out: &mut VecDeque<Output>) -> Start {
-        if self.draining {
-            out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
-            return Start::Refused;
-        }
-        let Some(feed) = self.feeds.get_mut(id) else {
-            out.push_back(Output::Refuse { request, reason: RefuseReason::NotFound });
-            return Start::Refused;
-        };
-        if feed.viewers() >= self.settings.viewers {
-            let reason = RefuseReason::TooManyViewers;
+        if let Some(reason) = self.refuses(id) {
             out.push_back(Output::Refuse { request, reason });
-            out.push_back(Output::Note(Note::ViewerRefused { request, feed: id, reason }));
+            if reason == RefuseReason::TooManyViewers {
+                out.push_back(Output::Note(Note::ViewerRefused { request, feed: id, reason }));
+            }
             return Start::Refused;
         }
+        let Some(feed) = self.feeds.get_mut(id) else { return Start::Refused };
         let fresh = feed.ring.random_access().filter(|point| point.age(now) <= self.settings.fresh);
         let (until, idle) = (now + self.settings.fresh, now + self.settings.idle);
         let place = Place::Waiting { until };
@@ -323,6 +317,15 @@ impl Feeds {
         }
         out.push_back(Output::Joined { request, viewer });
         if fresh.is_some() { Start::Now } else { Start::KeyFrameWanted }
+    }
+
+    /// Why nobody joins a feed now, where nobody does.
+    pub(crate) fn refuses(&self, id: FeedId) -> Option<RefuseReason> {
+        match self.feeds.get(id) {
+            _ if self.draining => Some(RefuseReason::Draining),
+            None => Some(RefuseReason::NotFound),
+            Some(feed) => (feed.viewers() >= self.settings.viewers).then_some(RefuseReason::TooManyViewers),
+        }
     }
 
     /// The viewer's socket took `bytes` of [`Feeds::unsent`].

@@ -10,6 +10,7 @@ use super::title::Title;
 use super::{Place, Playback, Playbacks, Player, State, player, refuse};
 use crate::account::{Holder, Strength};
 use crate::input::{Ask, FeedId, Note, Output, PlaybackId, RefuseReason, RequestId, UserId, ViewerEnd, Viewing};
+use crate::memory::Memory;
 use crate::publish::Context;
 use crate::time::{Date, Time};
 
@@ -45,17 +46,34 @@ impl Playbacks {
         self.requests.contains_key(&request) || self.probes.contains_key(&request)
     }
 
+    /// Why the user may not play at all now, or not this, where that is said.
+    pub(crate) fn forbids(&self, now: Time, user: UserId, viewing: Option<&Viewing>) -> Option<RefuseReason> {
+        let kept_out =
+            |memory: &Memory<Player, ()>| viewing.is_some_and(|own| memory.recall(now, &player(own)).is_some());
+        match self.limits.get(user.0 as usize) {
+            None => Some(RefuseReason::NotFound),
+            Some(_) if self.draining => Some(RefuseReason::Draining),
+            Some(limits) if !limits.enabled || self.is_expired(now, user) => Some(RefuseReason::AccountExpired),
+            Some(_) if kept_out(&self.blocks) => Some(RefuseReason::Kicked),
+            Some(_) if kept_out(&self.preempted) => Some(RefuseReason::Preempted),
+            Some(_) => None,
+        }
+    }
+
+    /// Why a request for a title would be refused at once, whoever else plays; nothing follows from the question.
+    pub(crate) fn refuses(&self, now: Time, ask: &Ask) -> Option<RefuseReason> {
+        let ended = ask.token.is_some_and(|token| self.ended.recall(now, &token).is_some());
+        match self.forbids(now, ask.viewing.user, Some(&ask.viewing)) {
+            Some(reason @ (RefuseReason::NotFound | RefuseReason::Draining)) => Some(reason),
+            _ if ended => Some(RefuseReason::PlaybackOver),
+            None => self.find(ask).err(),
+            forbidden => forbidden,
+        }
+    }
+
     /// Whether the user may play this at all; if not, it is told.
     pub(super) fn may(&mut self, cx: &mut Context<'_>, request: RequestId, viewing: &Viewing) -> bool {
-        let player = player(viewing);
-        let reason = match self.limits.get(viewing.user.0 as usize) {
-            None => RefuseReason::NotFound,
-            Some(_) if self.draining => RefuseReason::Draining,
-            Some(limits) if !limits.enabled || self.is_expired(cx.now, viewing.user) => RefuseReason::AccountExpired,
-            Some(_) if self.blocks.recall(cx.now, &player).is_some() => RefuseReason::Kicked,
-            Some(_) if self.preempted.recall(cx.now, &player).is_some() => RefuseReason::Preempted,
-            Some(_) => return true,
-        };
+        let Some(reason) = self.forbids(cx.now, viewing.user, Some(viewing)) else { return true };
         match reason {
             RefuseReason::NotFound | RefuseReason::Draining => refuse(cx, request, reason),
             _ => self.deny(cx, request, viewing, reason),

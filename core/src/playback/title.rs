@@ -178,7 +178,7 @@ impl Playbacks {
     }
 
     /// The playback that a request belongs to; why it can belong to none.
-    fn find(&self, ask: &Ask) -> Result<Option<PlaybackId>, RefuseReason> {
+    pub(super) fn find(&self, ask: &Ask) -> Result<Option<PlaybackId>, RefuseReason> {
         let own_starts = ask.viewing.item.traits(&self.settings).own_starts;
         let by_token = ask.token.and_then(|token| self.tokens.get(&token).copied());
         let id = match by_token {

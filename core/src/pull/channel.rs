@@ -12,7 +12,7 @@ use super::round::{Fallen, Next, Round, pause};
 use super::state::{ChannelCounts, ChannelState, Phase};
 use crate::account::Late;
 use crate::config;
-use crate::feed::Start;
+use crate::feed::{Feeds, Start};
 use crate::id::Table;
 use crate::input::{
     ChannelId, FeedId, Grant, Loss, Note, Output, RefuseReason, RequestId, SourceId, SourceKind, Switch, ViewerEnd,
@@ -150,6 +150,36 @@ impl Channel {
                 Phase::Off | Phase::Ended => false,
             }
     }
+
+    /// Whether all origins failed, nothing is being tried, and nobody waits for the repair: then a failure is answered from memory.
+    fn is_pausing(&self, now: Time, feeds: &Feeds) -> bool {
+        self.phase == Phase::Seeking
+            && self.kept.is_none()
+            && self.held.is_empty()
+            && now < self.round.next
+            && feeds.viewers_of(self.feed) == 0
+    }
+
+    /// Why whoever asks now is refused: its origins were just asked, in vain.
+    pub fn remembers(&self, now: Time, feeds: &Feeds) -> Option<RefuseReason> {
+        let spacing = self.settings.no_input_timeout;
+        let just_asked = || self.round.last_open().is_some_and(|last| now < last + spacing);
+        let remembered = match self.phase {
+            Phase::Ended => now < self.round.next,
+            _ => self.is_pausing(now, feeds) && just_asked(),
+        };
+        remembered.then(|| self.lack())
+    }
+
+    /// Whether its origins would be asked for whoever came now, and for nobody else.
+    pub fn begins(&self, now: Time, feeds: &Feeds) -> bool {
+        matches!(self.phase, Phase::Off | Phase::Ended) || self.is_pausing(now, feeds)
+    }
+
+    /// Why nobody gets it, after each origin had its turn.
+    fn lack(&self) -> RefuseReason {
+        self.origins.as_ref().map_or(RefuseReason::NoSource, |origins| origins.lack())
+    }
 }
 
 /// A channel while something happens to it.
@@ -167,18 +197,14 @@ impl Turn<'_, '_> {
         let now = self.cx.now;
         match self.channel.phase {
             Phase::Live => return self.watch(request),
-            Phase::Ended if now < self.channel.round.next => return self.refuse(request, self.lack()),
+            _ if let Some(reason) = self.channel.remembers(now, self.cx.feeds) => return self.refuse(request, reason),
             Phase::Off | Phase::Ended => {
                 self.channel.round.restart();
                 self.channel.phase = Phase::Seeking;
                 self.channel.wanted = now;
                 self.forget_failures();
             }
-            Phase::Seeking if self.is_pausing() => {
-                let spacing = self.channel.settings.no_input_timeout;
-                if self.channel.round.last_open().is_some_and(|last| now < last + spacing) {
-                    return self.refuse(request, self.lack());
-                }
+            Phase::Seeking if self.channel.is_pausing(now, self.cx.feeds) => {
                 self.channel.round.next = now;
                 self.forget_failures();
             }
@@ -187,15 +213,6 @@ impl Turn<'_, '_> {
         let until = now + self.channel.settings.start_timeout;
         self.channel.held.insert((until, request));
         self.claims.insert(request, (self.id, until));
-    }
-
-    /// Whether all origins failed, nothing is being tried, and nobody waits for the repair: then a failure is answered from memory.
-    fn is_pausing(&self) -> bool {
-        let channel = &*self.channel;
-        channel.kept.is_none()
-            && channel.held.is_empty()
-            && self.cx.now < channel.round.next
-            && self.cx.feeds.viewers_of(channel.feed) == 0
     }
 
     pub fn hangup(&mut self, request: RequestId) {
@@ -559,7 +576,7 @@ impl Turn<'_, '_> {
                 } else if self.channel.round.next <= now {
                     self.seek();
                 } else if self.channel.kept.is_none() && self.cx.feeds.viewers_of(self.channel.feed) == 0 {
-                    self.answer_held(self.lack());
+                    self.answer_held(self.channel.lack());
                 }
             }
         }
@@ -626,7 +643,7 @@ impl Turn<'_, '_> {
     pub fn end(&mut self, reason: ViewerEnd) {
         self.channel.grace = None;
         self.cx.feeds.end_all(self.cx.now, self.channel.feed, reason, self.cx.out);
-        self.answer_held(self.lack());
+        self.answer_held(self.channel.lack());
         self.cx.out.push_back(Output::Note(Note::ChannelEnded { channel: self.id, reason }));
         if reason == ViewerEnd::Ended {
             // Where it is pulled without viewers too, it goes on to be asked for, as after any round in vain.
@@ -666,11 +683,6 @@ impl Turn<'_, '_> {
 
     fn refuse(&mut self, request: RequestId, reason: RefuseReason) {
         self.cx.out.push_back(Output::Refuse { request, reason });
-    }
-
-    /// Why nobody gets the channel, after each origin had its turn.
-    fn lack(&self) -> RefuseReason {
-        self.channel.origins.as_ref().map_or(RefuseReason::NoSource, |origins| origins.lack())
     }
 
     /// Media is wanted anew: what becomes of that says why it comes to nothing, if it does.

@@ -38,7 +38,9 @@ use tune::Tuned;
 
 use serde::{Deserialize, Serialize};
 
+use crate::account::Accounts;
 use crate::config::Config;
+use crate::feed::Feeds;
 use crate::id::Table;
 use crate::input::{ChannelId, FeedId, Loss, Output, RefuseReason, RequestId, SourceId, SourceKind};
 use crate::publish::Context;
@@ -158,6 +160,19 @@ impl Pull {
             cx.out.push_back(Output::Refuse { request, reason: RefuseReason::Draining });
         } else {
             self.turn(cx, channel, |turn| turn.join(request));
+        }
+    }
+
+    /// Why whoever wanted to watch a channel now would be refused at once, if that is so.
+    pub(crate) fn refuses(&self, now: Time, feeds: &Feeds, accounts: &Accounts, id: ChannelId) -> Option<RefuseReason> {
+        let channel = self.channel(id)?;
+        match channel.phase {
+            _ if self.draining => Some(RefuseReason::Draining),
+            Phase::Live => feeds.refuses(channel.feed),
+            _ => channel.remembers(now, feeds).or_else(|| {
+                let origins = channel.origins.as_ref().filter(|_| channel.begins(now, feeds))?;
+                Some(accounts.lack(&origins.providers)).filter(|lack| *lack == RefuseReason::AccountsOver)
+            }),
         }
     }
 

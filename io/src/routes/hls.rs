@@ -29,14 +29,12 @@ pub(super) fn serve(call: &mut Call<'_>, request: &Request, (name, slot): (&str,
     let Some(feed) = live::enter(call, request, name, slot) else { return };
     match (request.method, file) {
         (Method::Get | Method::Head, File::Segment(number)) => segment(call, request.method, feed, token, number),
-        (Method::Get, File::Index) => {
+        (Method::Get | Method::Head, File::Index) => {
             let Some(viewing) = login::viewing(call, request, Item::LiveHls(feed)) else { return };
             let owner = viewing.map(|Viewing { user, client, .. }| Owner { user, client });
-            begin(call, owner, Polled::Feed(feed), At::Feed);
+            begin(call, request.method, owner, (Polled::Feed(feed), At::Feed));
         }
-        (Method::Get, File::Media) => media(call, feed, token),
-        // Nobody is counted for looking.
-        (Method::Head, _) => call.answer(playlist_head()),
+        (Method::Get | Method::Head, File::Media) => media(call, request.method, feed, token),
         (Method::Options, _) => {
             let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
@@ -66,10 +64,9 @@ fn serve_title(call: &mut Call<'_>, request: &Request, title: TitleId, token: Op
             segment(call, request.method, feed, token, number);
         }
         (Method::Get | Method::Head, File::Segment(_), None) => call.answer(not_watching()),
-        (Method::Get, File::Media, _) => media_of_title(call, request, title, feed, token),
+        (Method::Get | Method::Head, File::Media, _) => media_of_title(call, request, title, feed, token),
         // Its index is where lists have it.
         (Method::Get | Method::Head, File::Index, _) => call.answer(no_token()),
-        (Method::Head, _, _) => call.answer(playlist_head()),
         (Method::Options, _, _) => {
             let allow = FieldValue::from_static("GET, HEAD, OPTIONS");
             call.answer(Response::new(Status::NO_CONTENT).header(ALLOW, allow));
@@ -78,12 +75,14 @@ fn serve_title(call: &mut Call<'_>, request: &Request, title: TitleId, token: Op
     }
 }
 
-/// Tells a player how to begin: nobody in particular where nobody has to log in.
-pub(super) fn begin(call: &mut Call<'_>, owner: Option<Owner>, polled: Polled, at: At) {
-    if let Some(owner) = owner
-        && !login::status(call, owner.user).may_play()
-    {
-        return call.answer(super::refused(RefuseReason::AccountExpired, None));
+/// Tells a player how to begin: nobody in particular where nobody has to log in. Whoever would be refused what follows is told
+/// so here already.
+pub(super) fn begin(call: &mut Call<'_>, method: Method, owner: Option<Owner>, (polled, at): (Polled, At)) {
+    if let Some((reason, why)) = live::refusal(call, owner, polled, Item::LiveHls) {
+        return call.answer(super::refused(reason, why.as_deref()));
+    }
+    if method == Method::Head {
+        return call.answer(playlist_head());
     }
     let token = call.give_token(owner, polled);
     let answer = index(call.server, polled, token, at);
@@ -94,10 +93,11 @@ fn media_of_title(call: &mut Call<'_>, request: &Request, title: TitleId, feed: 
     let Some(token) = token else { return call.answer(no_token()) };
     let polled = Polled::Title(title);
     match call.server.edge().feeds().known(token) {
-        Some((viewer, own)) if Some(own) == feed => drop(call.ask(|request| Input::Playlist { request, viewer })),
+        Some((viewer, own)) if Some(own) == feed => ask_playlist(call, request.method, viewer),
         Some(_) => call.answer(no_token()),
         // It joins by what it was given out for.
         None => match call.owner(token, polled).filter(|owner| call.may_play(owner.user, title)) {
+            Some(owner) if request.method == Method::Head => look(call, Some(owner), polled),
             Some(owner) => match call.server.tune(call.now, title) {
                 Some(feed) if !live::not_in_a_circle(call, request, feed) => {}
                 Some(feed) => call.join_to_poll(feed, Joining { token, polled, owner: Some(owner) }),
@@ -109,18 +109,33 @@ fn media_of_title(call: &mut Call<'_>, request: &Request, title: TitleId, feed: 
     }
 }
 
-fn media(call: &mut Call<'_>, feed: FeedId, token: Option<Token>) {
+fn media(call: &mut Call<'_>, method: Method, feed: FeedId, token: Option<Token>) {
     let Some(token) = token else { return call.answer(no_token()) };
     let polled = Polled::Feed(feed);
-    match call.server.edge().feeds().known(token) {
-        Some((viewer, own)) if own == feed => drop(call.ask(|request| Input::Playlist { request, viewer })),
-        Some(_) => call.answer(no_token()),
-        None if call.server.users().is_open() => call.join_to_poll(feed, Joining { token, polled, owner: None }),
-        None => match call.owner(token, polled) {
-            Some(owner) => call.join_to_poll(feed, Joining { token, polled, owner: Some(owner) }),
-            None => call.answer(not_watching()),
-        },
+    let owner = match call.server.edge().feeds().known(token) {
+        Some((viewer, own)) if own == feed => return ask_playlist(call, method, viewer),
+        Some(_) => return call.answer(no_token()),
+        None => call.owner(token, polled),
+    };
+    match owner {
+        None if !call.server.users().is_open() => call.answer(not_watching()),
+        _ if method == Method::Head => look(call, owner, polled),
+        _ => call.join_to_poll(feed, Joining { token, polled, owner }),
     }
+}
+
+/// A viewer's playlist. Whoever only looks does not count as one that asks.
+fn ask_playlist(call: &mut Call<'_>, method: Method, viewer: ViewerId) {
+    match method {
+        Method::Head => call.answer(playlist_head()),
+        _ => drop(call.ask(|request| Input::Playlist { request, viewer })),
+    }
+}
+
+/// Answers HEAD of the media playlist of whoever would join with it.
+fn look(call: &mut Call<'_>, owner: Option<Owner>, polled: Polled) {
+    let refused = live::refusal(call, owner, polled, Item::LiveHls);
+    call.answer(refused.map_or_else(playlist_head, |(reason, why)| super::refused(reason, why.as_deref())));
 }
 
 /// What HEAD of a playlist says.

@@ -218,7 +218,7 @@ pub(crate) fn refused(reason: RefuseReason, why: Option<&str>) -> Response {
         RefuseReason::ProviderLimit => (
             Status::SERVICE_UNAVAILABLE,
             Some(5),
-            "all connections that the provider gives are in use; stop another playback first",
+            why.unwrap_or("all connections that the provider gives are in use; stop another playback first"),
         ),
         RefuseReason::AccountsOver => (
             Status::SERVICE_UNAVAILABLE,

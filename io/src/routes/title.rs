@@ -162,10 +162,6 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
             return call.answer(not_yours());
         }
     }
-    if request.method == Method::Head {
-        let head = if what == What::Playlist { super::hls::playlist_head() } else { stream_head() };
-        return call.answer(head);
-    }
     let Some(title) = sealed.item.title() else { return call.answer(not_ours()) };
     // Players ask for `bytes=0-` of what they want whole.
     let span = Asked::of(request).span(Several::Whole).filter(|span| what != What::Playlist && *span != Span::From(0));
@@ -178,6 +174,10 @@ pub(super) fn child(call: &mut Call<'_>, request: &Request, text: &str) {
         account: Some(sealed.account),
         providers: sources.iter().map(|source| source.provider).collect(),
     };
+    if request.method == Method::Head {
+        let head = if what == What::Playlist { super::hls::playlist_head() } else { stream_head() };
+        return look(call, &ask, head);
+    }
     call.fetch(Errand {
         ask,
         sources,
@@ -229,16 +229,22 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
         return call.answer(comes_from_here(call.server));
     };
     let head = request.method == Method::Head;
+    let viewing = login::of(call, request, user, item);
+    let sources = call.server.providers().sources(title);
+    let providers = sources.iter().map(|source| source.provider).collect();
+    let ask = |want, providers| Ask { viewing, want, token: None, account: None, providers };
     let known = call.size(user, title).cloned();
     let what = match (what, part) {
         (What::Media, Part::Whole) if head => match known {
-            Some(size) => return call.answer(looked_at(&size)),
+            Some(size) => return look(call, &ask(Want::Look, providers), looked_at(&size)),
             None if call.looks_on(user, title) => return,
             None => What::Look,
         },
-        // What it would be is known, and nobody is counted for looking.
-        (What::Media, _) if head => return call.answer(stream_head()),
-        (What::Playlist, _) if head => return call.answer(super::hls::playlist_head()),
+        // What it would be is known.
+        (What::Media, _) if head => return look(call, &ask(Want::Look, providers), stream_head()),
+        (What::Playlist, _) if head => {
+            return look(call, &ask(Want::Look, providers), super::hls::playlist_head());
+        }
         (what, _) => what,
     };
     let asked = Asked::of(request);
@@ -252,12 +258,8 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
         What::Look => (None, Want::Look),
     };
     let if_range = if_range(request);
-    let viewing = login::of(call, request, user, item);
-    let sources = call.server.providers().sources(title);
-    let providers = sources.iter().map(|source| source.provider).collect();
-    let ask = Ask { viewing, want, token: None, account: None, providers };
     call.fetch(Errand {
-        ask,
+        ask: ask(want, providers),
         sources,
         from: FetchedFrom::Title(part),
         what,
@@ -267,6 +269,12 @@ fn fetch(call: &mut Call<'_>, request: &Request, user: UserId, order: Order) {
         up: request.segments.len().saturating_sub(1),
         via,
     });
+}
+
+/// Answers HEAD with what is known, for which nobody is counted and nobody asked, or with what GET would be refused with at once.
+fn look(call: &mut Call<'_>, ask: &Ask, head: Response) {
+    let reason = call.server.edge().refuses_to_fetch(call.now, ask);
+    call.answer(reason.map_or(head, |reason| refused(reason, None)));
 }
 
 fn if_range(request: &Request) -> Option<FieldValue> {
@@ -332,7 +340,7 @@ pub(crate) fn failed(failure: Failure, why: &str) -> Response {
         Failure::Status(401 | 403) => Status::BAD_GATEWAY,
         Failure::Status(status) => Status::of_error(status).unwrap_or(Status::BAD_GATEWAY),
         Failure::TimedOut => Status::GATEWAY_TIMEOUT,
-        Failure::Unreachable | Failure::Unusable => Status::BAD_GATEWAY,
+        Failure::Unreachable | Failure::Unusable | Failure::Page => Status::BAD_GATEWAY,
     };
     let reason = RefuseReason::ProviderFailed.as_str();
     let problem = Response::problem(status, reason, "The provider does not give it", why);

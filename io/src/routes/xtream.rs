@@ -498,11 +498,10 @@ pub(super) fn play(call: &mut Call<'_>, request: &Request, (name, password): (&s
         },
     };
     match request.method {
-        Method::Get if file.hls => {
+        Method::Get | Method::Head if file.hls => {
             let owner = Owner { user, client: login::player(call, request) };
-            super::hls::begin(call, Some(owner), polled, at);
+            super::hls::begin(call, request.method, Some(owner), (polled, at));
         }
-        Method::Head if file.hls => call.answer(super::hls::playlist_head()),
         Method::Get | Method::Head => watch(call, request, user, (polled, file.id)),
         _ => call.answer(not_allowed("GET, HEAD")),
     }
@@ -520,6 +519,14 @@ fn tunable(call: &mut Call<'_>, request: &Request, user: UserId, file: &File) ->
 
 /// Watches a feed as it comes.
 fn watch(call: &mut Call<'_>, request: &Request, user: UserId, (polled, id): (Polled, u32)) {
+    if request.method == Method::Head {
+        let others = live::feed_of(call.server, polled).is_none_or(|feed| live::not_in_a_circle(call, request, feed));
+        if others {
+            let owner = Owner { user, client: login::player(call, request) };
+            live::look(call, Some(owner), polled);
+        }
+        return;
+    }
     let feed = match polled {
         Polled::Feed(feed) => Some(feed),
         Polled::Title(title) => call.server.tune(call.now, title),
@@ -528,10 +535,6 @@ fn watch(call: &mut Call<'_>, request: &Request, user: UserId, (polled, id): (Po
     let Some(feed) = feed else { return call.answer(super::refused(RefuseReason::Busy, None)) };
     if !live::not_in_a_circle(call, request, feed) {
         return;
-    }
-    if request.method == Method::Head {
-        // Nobody is counted for looking.
-        return call.answer(live::stream(call.server, feed));
     }
     let viewing = login::of(call, request, user, Item::LiveTs(feed));
     call.ask(|request| Input::Play { request, viewing });

@@ -117,7 +117,12 @@ impl Server {
             ConnectError::Resolve(_) => Loss::Unresolved,
             _ => Loss::Unreachable,
         };
-        self.link_lost(now, id, loss, error.to_string());
+        let why = match (self.links.get(id), error) {
+            // What a certificate says is not ours.
+            (Some(Owner::Source(source)), ConnectError::Tls(why)) => ConnectError::Tls(self.quoted(*source, &why)),
+            (_, error) => error,
+        };
+        self.link_lost(now, id, loss, why.to_string());
     }
 
     /// Bytes came from an origin.

@@ -448,11 +448,7 @@ impl Server {
 
     /// What a player of MPEG-TS is shown in place of a refusal, if there is something.
     fn slate(&self, request: RequestId, reason: RefuseReason) -> Option<Response> {
-        let clip = match reason {
-            RefuseReason::UserLimit => self.settings.slates.user_limit.as_ref(),
-            RefuseReason::ProviderLimit | RefuseReason::Preempted => self.settings.slates.provider_limit.as_ref(),
-            _ => None,
-        }?;
+        let clip = self.settings.slates.of(reason)?;
         let connection = self.connections.get(*self.requests.get(&request)?)?;
         (connection.wanted == Wanted::MpegTs).then(|| routes::live::slate(clip.data()))
     }
@@ -461,6 +457,9 @@ impl Server {
     fn tell(&mut self, now: Time, note: Note) {
         if let Some((account, why)) = routes::status::accounts::loss(&note) {
             self.losses.insert(account, (now, why));
+        }
+        if !self.is_news(now, &note) {
+            return;
         }
         let from = self.refused_from(&note);
         let told = self.name(now, note).and_then(|note| self.refusals.sift(now, note, from));

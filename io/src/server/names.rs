@@ -177,7 +177,11 @@ impl Server {
             Note::PlaybackEvicted { playback, by, .. } => {
                 About { by: self.name_of_playback(*by), ..of(self.name_of_playback(*playback)) }
             }
-            Note::PlaybackRefused { item, .. } => About { from, ..of(self.name_of_item(*item)) },
+            Note::PlaybackRefused { item, reason, .. } => {
+                let channel = item.feed().and_then(|feed| self.edge().pull().channel_of(feed));
+                let why = channel.and_then(|channel| self.lack_of(channel, *reason));
+                About { from, why, ..of(self.name_of_item(*item)) }
+            }
             Note::OfferRefused { .. } => About { from, ..About::default() },
             Note::ViewerRefused { feed, .. } => About { from, ..of(self.name_of_feed(*feed)) },
             Note::SourceOpening { channel, .. }

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdfast_core::input::RefuseReason;
 use holdfast_core::journal::Head;
 use ipnet::IpNet;
 
@@ -133,6 +134,17 @@ pub struct Slates {
     pub user_limit: Option<Arc<Clip>>,
     /// For whom no account of any provider is free.
     pub provider_limit: Option<Arc<Clip>>,
+}
+
+impl Slates {
+    /// What is shown in place of such a refusal, if there is something.
+    pub(crate) fn of(&self, reason: RefuseReason) -> Option<&Clip> {
+        match reason {
+            RefuseReason::UserLimit => self.user_limit.as_deref(),
+            RefuseReason::ProviderLimit | RefuseReason::Preempted => self.provider_limit.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// What one client, or all of them, may take.

@@ -7,6 +7,7 @@ mod conversation;
 mod granted;
 mod http;
 mod player;
+mod told;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -32,6 +33,7 @@ use crate::providers::Form;
 use crate::ts::{Muxer, Scanner, Segment, Splicer, Times, Tracks};
 pub use player::Clip;
 use player::Player;
+use told::{Stream, Told};
 
 /// All sources of all channels.
 #[derive(Default)]
@@ -44,6 +46,7 @@ pub struct Sources {
     followers: BTreeMap<FeedId, Vec<SourceId>>,
     /// When files have more to give.
     timers: Timers<SourceId>,
+    told: Told,
 }
 
 /// What a channel keeps over its sources.
@@ -54,8 +57,8 @@ struct Channel {
     spliced: Option<SourceId>,
     /// What became of each of its origins last, in words.
     faults: BTreeMap<u32, String>,
-    /// The same of the one that was asked last, unless it is being asked again.
-    last: Option<(Loss, String)>,
+    /// The same of the one that was asked last, unless it is being asked again; no words where it said nothing.
+    last: Option<(Loss, Option<String>)>,
     /// What its origin calls it, where that is said.
     uuid: Option<String>,
     /// The servers through which the request came for which it is fetched.
@@ -117,12 +120,6 @@ impl Sources {
     /// What the channel's origin calls the stream, if it said so.
     pub(super) fn uuid(&self, channel: ChannelId) -> Option<&str> {
         self.channels.get(&channel)?.uuid.as_deref()
-    }
-
-    /// Providers repeat in their words what they were asked for.
-    fn redacted(&self, id: SourceId, why: String) -> String {
-        let granted = self.sources.get(&id).and_then(|source| source.granted.as_ref());
-        granted.map_or_else(|| why.clone(), |(_, _, origin)| origin.redact(&why))
     }
 
     /// Whether a provider is just asked this.
@@ -220,7 +217,7 @@ impl Server {
         }
         match output {
             Output::Open { source, channel, index, grant: Some(grant) } => {
-                self.open_granted(source, channel, index, grant)
+                self.open_granted(now, source, channel, index, grant)
             }
             Output::Open { source, channel, index, grant: None } => self.open_source(now, source, channel, index),
             Output::Close { source } => self.close_source(source),
@@ -246,7 +243,7 @@ impl Server {
                     let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
                     Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }))
                 }
-                Err(why) => return self.fail_to_open(id, (channel, index), Loss::Unusable, why),
+                Err(why) => return self.fail_to_open(now, id, (channel, index), Loss::Unusable, why),
             },
             Origin::Ovt { host, port, target, generation } => {
                 muxer = Some(Muxer::new());
@@ -267,14 +264,14 @@ impl Server {
                 Some(clip) => self.play(now, id, clip),
                 None => {
                     let why = String::from("the file was not there when the program started");
-                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                    return self.fail_to_open(now, id, (channel, index), Loss::NotFound, why);
                 }
             },
             Origin::Slot { endpoint, slot } => {
                 let found = self.edge().endpoint(&endpoint).and_then(|(id, _)| self.edge().feed_of(id, slot as usize));
                 let Some(followed) = found else {
                     let why = String::from("this server has no such endpoint or slot");
-                    return self.fail_to_open(id, (channel, index), Loss::NotFound, why);
+                    return self.fail_to_open(now, id, (channel, index), Loss::NotFound, why);
                 };
                 self.sources.followers.entry(followed).or_default().push(id);
                 self.inbox.push_back(Input::Opened { source: id });
@@ -296,8 +293,8 @@ impl Server {
         self.sources.sources.insert(id, source);
     }
 
-    fn fail_to_open(&mut self, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
-        self.tell_fault((channel, index), loss, why);
+    fn fail_to_open(&mut self, now: Time, id: SourceId, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+        self.tell_fault(now, (channel, index), loss, why);
         self.inbox.push_back(Input::Lost { source: id, loss });
     }
 
@@ -337,12 +334,22 @@ impl Server {
         }
     }
 
-    /// The source is of no more use: its connection is dropped, and the core told.
+    /// Words that came from an origin, as they may be repeated: some repeat what they were asked for, with its keys. Said where they
+    /// are put into a sentence: our own words are no secret, whatever the origin's address holds.
+    pub(super) fn quoted(&self, id: SourceId, words: &str) -> String {
+        let Some(source) = self.sources.sources.get(&id) else { return String::new() };
+        let origins = self.settings.origins.get(source.channel.0 as usize);
+        let configured = || origins.and_then(|all| all.get(source.index as usize));
+        let origin = source.granted.as_ref().map(|(.., origin)| origin).or_else(configured);
+        origin.map_or_else(|| words.to_owned(), |origin| origin.redact(words))
+    }
+
+    /// The source is of no more use: its connection is dropped, and the core told. What of `why` are not our words is
+    /// [`Server::quoted`].
     pub(super) fn source_lost(&mut self, now: Time, id: SourceId, loss: Loss, why: String) {
         if let Some(Source { channel, index, .. }) = self.sources.sources.get(&id) {
             let (channel, index) = (*channel, *index);
-            let why = self.sources.redacted(id, why);
-            self.tell_fault((channel, index), loss, why);
+            self.tell_fault(now, (channel, index), loss, why);
             self.close_source(id);
             self.decide(now, Input::Lost { source: id, loss });
         }
@@ -351,31 +358,96 @@ impl Server {
     /// What whoever asked for a channel, and is refused for want of media, is told of the origin that was asked last: whoever
     /// operates this server finds there what to look for.
     pub(super) fn lack(&self, request: RequestId, reason: RefuseReason) -> Option<String> {
-        let what = match reason {
-            RefuseReason::NoSource => "no origin of this channel can be had at present",
-            RefuseReason::StartTimeout => "no media came in time",
-            _ => return None,
-        };
-        let channel = self.connections.get(*self.requests.get(&request)?)?.channel?;
-        let (loss, why) = self.sources.channels.get(&channel)?.last.as_ref()?;
-        let more = match loss {
-            // What these ask for is not in the words of the origin, which are a number.
-            Loss::Forbidden | Loss::NotFound | Loss::Limit | Loss::Loop if why.ends_with(char::is_numeric) => {
-                format!(": {}", loss.says())
-            }
-            _ => String::new(),
-        };
-        Some(format!("{what}: {why}{more}; /api/status says what became of each"))
+        self.lack_of(self.connections.get(*self.requests.get(&request)?)?.channel?, reason)
     }
 
-    fn tell_fault(&mut self, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
-        let origins = self.settings.origins.get(channel.0 as usize);
-        // Origins and libraries repeat in their words what they were asked for.
-        let why = origins.and_then(|all| all.get(index as usize)).map_or(why.clone(), |origin| origin.redact(&why));
-        self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why: why.clone() }));
-        if let Some(own) = self.channel_mut(channel) {
-            own.last = Some((loss, why.clone()));
-            own.faults.insert(index, why);
+    /// The same of a channel.
+    pub(crate) fn lack_of(&self, channel: ChannelId, reason: RefuseReason) -> Option<String> {
+        let last = self.sources.channels.get(&channel).and_then(|own| own.last.as_ref());
+        let (what, last) = match reason {
+            RefuseReason::NoSource => ("no origin of this channel can be had at present", last),
+            RefuseReason::StartTimeout => ("no media came in time", last),
+            // Else it is for want of an account that is free, and no origin said anything.
+            RefuseReason::ProviderLimit => {
+                ("no provider has a connection to spare for it", last.filter(|(loss, _)| loss.is_of_login()))
+            }
+            _ => return None,
+        };
+        let why = match last {
+            Some((loss, Some(why))) => match loss {
+                // What these ask for is not in the words of the origin, which are a number.
+                Loss::Forbidden | Loss::NotFound | Loss::Limit | Loss::Loop if why.ends_with(char::is_numeric) => {
+                    format!("{why}: {}", loss.says())
+                }
+                _ => why.clone(),
+            },
+            None if reason == RefuseReason::ProviderLimit => return None,
+            silent => match (self.lingering(channel), silent) {
+                (Some(does), _) => does.to_owned(),
+                (None, Some((loss, _))) => format!("of the origin that was asked last, {}", loss.says()),
+                (None, None) => return None,
+            },
+        };
+        Some(format!("{what}: {why}; /api/status says what became of each"))
+    }
+
+    /// What the origin does that is connected, or being asked, and does not say that it fails.
+    fn lingering(&self, channel: ChannelId) -> Option<&'static str> {
+        let state = self.edge().pull().state(channel).filter(|state| state.phase == Phase::Seeking)?;
+        if state.waits && state.kept.is_none() {
+            return Some("it waits for an account of its provider, which are all in use or rest");
+        }
+        let (id, _) = state.kept.or(state.beside)?;
+        let source = self.sources.sources.get(&id)?;
+        Some(match &source.means {
+            _ if source.proved => "the origin sends media, and nothing that a player could begin with so far",
+            Means::Http(fetch) if !fetch.answered => "the origin has not answered so far",
+            _ => "the origin is connected and has sent no media so far",
+        })
+    }
+
+    fn tell_fault(&mut self, now: Time, (channel, index): (ChannelId, u32), loss: Loss, why: String) {
+        let stream = self.stream_of(channel);
+        let Some(own) = self.channel_mut(channel) else { return };
+        own.last = Some((loss, Some(why.clone())));
+        own.faults.insert(index, why.clone());
+        if self.sources.told.words(now, (stream, index), &why) {
+            self.actions.push_back(Action::Note(Note::SourceFault { channel, index, why }));
+        }
+    }
+
+    fn stream_of(&self, channel: ChannelId) -> Stream {
+        self.edge().pull().title_of(channel).map_or(Stream::Channel(channel), |(title, _)| Stream::Title(title))
+    }
+
+    /// Follows what the core says of a channel's sources. Whether that is news.
+    pub(super) fn is_news(&mut self, now: Time, note: &Note) -> bool {
+        match *note {
+            Note::SourceLost { channel, index, loss, .. } if !loss.is_of_account() && loss != Loss::NoAccount => {
+                let stream = self.stream_of(channel);
+                let Some(own) = self.channel_mut(channel) else { return true };
+                if own.last.as_ref().is_none_or(|(last, _)| *last != loss) {
+                    own.last = Some((loss, None));
+                }
+                self.sources.told.loss(now, (stream, index), loss)
+            }
+            Note::ChannelOff { channel } => {
+                if let Some(own) = self.sources.channels.get_mut(&channel) {
+                    own.last = None;
+                }
+                true
+            }
+            Note::ChannelStarted { channel, index, .. }
+            | Note::ChannelBack { channel, index, .. }
+            | Note::ChannelSwitched { channel, index, .. } => {
+                if let Some(own) = self.sources.channels.get_mut(&channel) {
+                    own.last = None;
+                }
+                let stream = self.stream_of(channel);
+                self.sources.told.forget((stream, index));
+                true
+            }
+            _ => true,
         }
     }
 

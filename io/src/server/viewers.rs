@@ -19,7 +19,7 @@ impl Server {
         };
         if self.connections.get(id).is_none_or(|connection| connection.edge.is_none()) {
             let Some(feed) = self.edge().feeds().feed_of(viewer) else { return };
-            let head = routes::live::stream(self, feed);
+            let head = routes::live::stream(self, Some(feed));
             self.answer(now, id, routes::shared(head));
         }
         if let Some(connection) = self.connections.get_mut(id) {

@@ -88,10 +88,13 @@ fn whoever_is_refused_a_stream_is_told_what_its_provider_answered() {
         assert!(refusal.starts_with("HTTP/1.1 50") && refusal.contains(words), "{answer}: {refusal}");
         // Also whoever asks just behind, and polls.
         let id = desk.id_of("S0");
-        let index = desk.asks(&format!("/live/ben/x/{id}.m3u8"));
-        let media = index.lines().find(|line| line.contains("?v=")).unwrap().replace("../../", "/live/");
-        let again = desk.ask(&format!("GET {media} HTTP/1.1\r\nHost: h\r\n\r\n"));
-        assert!(again.contains(words), "{answer}: {again}");
+        for path in [format!("/live/ben/x/{id}.m3u8"), format!("/live/ben/x/{id}.ts")] {
+            for method in ["GET", "HEAD"] {
+                let again = desk.ask(&format!("{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
+                assert_eq!(again.get(..13), refusal.get(..13), "{method} {path}, {answer}: {again}");
+                assert!(method == "HEAD" || again.contains(words), "{answer}: {again}");
+            }
+        }
     }
 }
 

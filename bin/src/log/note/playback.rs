@@ -38,7 +38,8 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             Told { playback: Some(*playback), reason: Some(reason.as_str()), ..told }
         }
         Note::PlaybackRefused { user, item, reason, client } => {
-            let (level, why) = (refused(*reason), reason.says());
+            // What its origins said tells more than that it came to nothing.
+            let (level, why) = (refused(*reason), about.why.as_deref().unwrap_or(reason.says()));
             let what = format!("playback of {} from {} was refused: {why}", stream(*item), client.address);
             Told { reason: Some(reason.as_str()), ..of(*user, level, what) }
         }
@@ -82,6 +83,9 @@ mod tests {
         let sentence = "user \"anna\": playback of \"Film\" (vod) from 192.0.2.7 was refused: ";
         assert!(told.sentence.starts_with(sentence), "{}", told.sentence);
         assert!(told.sentence.ends_with(reason.says()) && told.reason == Some("provider-limit"));
+        let known = About { why: Some("the origin answers 429".into()), ..about };
+        let told = tell(&Note::PlaybackRefused { user, client, item, reason }, &settings, &known);
+        assert_eq!(told.sentence, format!("{sentence}the origin answers 429"));
     }
 
     #[test]

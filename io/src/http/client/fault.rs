@@ -30,6 +30,16 @@ pub enum Fault {
     Redirect(&'static str),
 }
 
+impl Fault {
+    /// The same with `quote` over what in it are the origin's own words.
+    pub(crate) fn quoting(self, quote: impl FnOnce(&str) -> String) -> Fault {
+        match self {
+            Fault::ContentCoding(coding) => Fault::ContentCoding(quote(&coding)),
+            other => other,
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

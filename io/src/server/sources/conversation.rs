@@ -31,18 +31,16 @@ impl Server {
                 ClientEvent::TracksChanged(tracks) => self.described(id, &tracks),
                 ClientEvent::Playing => self.decide(now, Input::Opened { source: id }),
                 ClientEvent::Unit(unit) => self.ovt_unit(now, id, unit),
-                ClientEvent::NotFound { message } => return self.source_lost(now, id, Loss::NotFound, message),
+                ClientEvent::NotFound { message } => {
+                    return self.source_lost(now, id, Loss::NotFound, self.quoted(id, &message));
+                }
                 ClientEvent::NotStarted => {
                     let why = String::from("the stream has not started");
                     return self.source_lost(now, id, Loss::Refused, why);
                 }
                 ClientEvent::Refused { code, message } => {
-                    return self.source_lost(
-                        now,
-                        id,
-                        Refusal::of(code).into(),
-                        format!("the origin answers {code}: {message}"),
-                    );
+                    let why = format!("the origin answers {code}: {}", self.quoted(id, &message));
+                    return self.source_lost(now, id, Refusal::of(code).into(), why);
                 }
                 ClientEvent::Ignored(_) => {}
                 ClientEvent::Fault(fault) => return self.source_lost(now, id, Loss::Unusable, fault.to_string()),

@@ -14,14 +14,14 @@ use crate::ts::Scanner;
 
 impl Server {
     /// Opens a live stream of a provider's with an account that was granted for it.
-    pub(super) fn open_granted(&mut self, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
+    pub(super) fn open_granted(&mut self, now: Time, id: SourceId, channel: ChannelId, index: u32, grant: Grant) {
         let gone = || String::from("the provider's catalogue has it no more");
         let found = self.edge().pull().title_of(channel).and_then(|(title, providers)| {
             let provider = *providers.get(index as usize)?;
             // The catalogue may have been read anew since: the same one of what that provider has is meant.
             let before = providers[..index as usize].iter().filter(|own| **own == provider).count();
-            let now = self.providers.sources(title);
-            let source = now.iter().filter(|own| own.provider == provider).nth(before)?;
+            let known = self.providers.sources(title);
+            let source = known.iter().filter(|own| own.provider == provider).nth(before)?;
             let address = self.providers.address(source, grant.account, Part::Whole)?;
             Some((provider, address))
         });
@@ -34,7 +34,7 @@ impl Server {
         let (feed, provider, address) = match found {
             Ok(found) => found,
             Err((loss, why)) => {
-                self.fail_to_open(id, (channel, index), loss, why);
+                self.fail_to_open(now, id, (channel, index), loss, why);
                 return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
             }
         };
@@ -44,7 +44,7 @@ impl Server {
             Ok(get) if tells => get.header(field::VIA, self.via(channel)),
             Ok(get) => get,
             Err(fault) => {
-                self.fail_to_open(id, (channel, index), Loss::Unusable, fault.to_string());
+                self.fail_to_open(now, id, (channel, index), Loss::Unusable, fault.to_string());
                 return self.inbox.push_back(Input::Closed { allocation: grant.allocation });
             }
         };

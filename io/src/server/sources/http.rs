@@ -25,6 +25,7 @@ impl Server {
                         Fault::Unanswered | Fault::EndedEarly => Loss::Reset,
                         _ => Loss::Unusable,
                     };
+                    let fault = fault.quoting(|words| self.quoted(id, words));
                     return self.source_lost(now, id, loss, fault.to_string());
                 }
             }
