@@ -154,6 +154,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
         | Note::AccountFailed { .. }
         | Note::AccountLate { .. }
         | Note::AccountOver { .. }
+        | Note::AccountOverstated { .. }
         | Note::AccountLost { .. }
         | Note::CatalogRead { .. }
         | Note::CatalogFault { .. }
@@ -194,6 +195,16 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             };
             let more = if *failures == 1 { String::new() } else { format!(" (the last of {failures} that failed)") };
             Told::new(Level::WARN, format!("{peer} tried to log in {what}{more}"))
+        }
+        Note::LoginsLocked { peer, wait, addresses } => {
+            let more = if *addresses == 1 { String::new() } else { format!(" (the last of {addresses} addresses)") };
+            let sentence = format!(
+                "logins from {peer} are answered with 429 for {}, and not looked at{more}: as many failed within a minute as \
+                 `http.limits.login_failures` allows; it goes on as long as more fail. Correct what its players log in with, or \
+                 name the proxy that they come through in `http.trusted_proxies`",
+                seconds(*wait)
+            );
+            Told::new(Level::WARN, sentence)
         }
         Note::ConnectionsFull { limit } => {
             let sentence = format!(
@@ -400,6 +411,16 @@ mod tests {
             let told = tell(&Note::LoginFailed { peer: "192.0.2.1".into(), user, failures }, &settings);
             assert_eq!((told.level, told.sentence.as_str()), (Level::WARN, sentence));
         }
+    }
+
+    #[test]
+    fn an_address_that_is_locked_out_is_told_for_how_long_and_what_to_do() {
+        let note = |addresses| Note::LoginsLocked { peer: "192.0.2.1".into(), wait: 6_000_000, addresses };
+        let told = tell(&note(1), &Settings::default());
+        let says = ["logins from 192.0.2.1 are answered with 429 for 6.0 s", "`http.limits.login_failures`", "Correct"];
+        assert!(says.iter().all(|part| told.sentence.contains(part)), "{}", told.sentence);
+        assert_eq!(told.level, Level::WARN);
+        assert!(tell(&note(3), &Settings::default()).sentence.contains("(the last of 3 addresses)"));
     }
 
     fn config(endpoints: &[(&str, u32)]) -> Settings {

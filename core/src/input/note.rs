@@ -393,6 +393,24 @@ pub enum Note {
         /// Programmes that are left out since they could not be read.
         skipped: u64,
     },
+    /// More connections are configured for an account than its provider says that it allows. Said once, and when that changes.
+    AccountOverstated {
+        /// The account.
+        account: AccountId,
+        /// How many are configured; 0 = any number.
+        configured: u32,
+        /// How many the provider allows.
+        allowed: u32,
+    },
+    /// Too many logins from an address failed: for a while none from there is looked at. Said once until that is over.
+    LoginsLocked {
+        /// From where.
+        peer: String,
+        /// How long, in µs, unless more fail then.
+        wait: u64,
+        /// How many addresses that began for since it was last said, this one among them.
+        addresses: u64,
+    },
 }
 
 /// What there is of a catalogue or a guide after a reading that failed.

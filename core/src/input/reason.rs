@@ -362,6 +362,8 @@ pub enum Failure {
     Status(u16),
     /// What it answered is of no use.
     Unusable,
+    /// It answered with a page for people where media was to come: how panels say that a login is wrong or over.
+    Page,
 }
 
 impl Failure {
@@ -369,7 +371,7 @@ impl Failure {
     /// asked for elsewhere.
     pub fn fails_over(self) -> bool {
         match self {
-            Failure::Unreachable | Failure::TimedOut => true,
+            Failure::Unreachable | Failure::TimedOut | Failure::Page => true,
             Failure::Status(status) => match self.refusal() {
                 Some(Refusal::Missing | Refusal::Limit) => true,
                 _ => matches!(status, 500..=599),
@@ -382,8 +384,13 @@ impl Failure {
     pub fn refusal(self) -> Option<Refusal> {
         match self {
             Failure::Status(status) => Some(Refusal::of(u32::from(status))),
-            Failure::Unreachable | Failure::TimedOut | Failure::Unusable => None,
+            Failure::Unreachable | Failure::TimedOut | Failure::Unusable | Failure::Page => None,
         }
+    }
+
+    /// Whether it is the same with every account of the provider: what is fetched there comes from here.
+    pub fn is_of_provider(self) -> bool {
+        self.refusal() == Some(Refusal::Loop)
     }
 }
 

@@ -6,6 +6,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::activation::{Activation, Claim, Parting, Released, never_opened};
+use super::requests::spent;
 use super::{Asked, Fetched, Playbacks, Player, player};
 use crate::account::{Acquired, Holder, Patience, Pin, Strength, Told, Wish};
 use crate::input::{AccountId, Ask, Failure, Note, Output, RefuseReason, RequestId, TitleId, ViewerEnd, Viewing};
@@ -99,7 +100,7 @@ impl Playbacks {
         if let Some(grant) = grant {
             cx.out.push_back(Output::Note(Note::AccountFailed { account: grant.account, failure }));
             cx.accounts.failed(cx.now, cx.out, grant.allocation, failure.into());
-            probe.tried.push(grant.account);
+            probe.tried.extend(spent(cx, grant.account, failure));
         }
         let again = grant.is_some() && failure.fails_over() && probe.ask.account.is_none();
         let (ask, tried, player) = (probe.ask.clone(), core::mem::take(&mut probe.tried), probe.player());

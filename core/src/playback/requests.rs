@@ -1,10 +1,12 @@
 //! What became of the requests of a title's playback, and of its account.
 
+use alloc::vec::Vec;
+
 use super::activation::Claim;
 use super::title::{Running, Title};
 use super::{Binding, Playbacks};
 use crate::account::{Blame, Holder, Told, Why};
-use crate::input::{Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
+use crate::input::{AccountId, Failure, Note, Output, PlaybackId, RefuseReason, RequestId, ViewerEnd, Want};
 use crate::publish::Context;
 
 impl Playbacks {
@@ -90,7 +92,7 @@ impl Playbacks {
         if again {
             // What it had there is over; another account may have it.
             title.account = None;
-            piece.tried.push(grant.account);
+            piece.tried.extend(spent(cx, grant.account, failure));
             title.waiting.push_front(piece);
         } else {
             playback.last = ViewerEnd::Failed;
@@ -203,6 +205,17 @@ impl Playbacks {
         let id = *self.requests.get(&request)?;
         let title = self.playbacks.get_mut(id)?.title.as_mut()?;
         Some((id, title.running.iter_mut().find(|running| running.piece.request == request)?))
+    }
+}
+
+/// The accounts with which the same need not be asked for after one failed so.
+pub(super) fn spent(cx: &Context<'_>, account: AccountId, failure: Failure) -> Vec<AccountId> {
+    match cx.accounts.account(account) {
+        Some(own) if failure.is_of_provider() => {
+            let all = cx.accounts.accounts().filter(|other| other.provider == own.provider);
+            all.map(|other| other.account).collect()
+        }
+        _ => Vec::from([account]),
     }
 }
 

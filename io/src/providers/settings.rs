@@ -65,6 +65,11 @@ pub fn account_name(number: usize, username: &str) -> String {
 }
 
 impl ProviderSettings {
+    /// The place of the account with which its panel is read, counted from 0.
+    pub(crate) fn reads_with(&self) -> Option<usize> {
+        self.accounts.iter().position(Option::is_some)
+    }
+
     /// What the account at this place, counted from 0, logs in with, if the configuration says so; empty if not. What stands in an
     /// address is not shown, as nothing of addresses is that may be a key.
     pub fn username(&self, place: usize) -> &str {

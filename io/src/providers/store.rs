@@ -82,6 +82,8 @@ pub(crate) struct Catalogue {
     pub offset: i64,
     /// Whether its panel says that live streams come as MPEG-TS, and as HLS.
     pub formats: [bool; 2],
+    /// How many connections its panel says that the account allows with which it is read; `None`: any number, or it does not say.
+    pub connections: Option<u32>,
     /// Whether entries are named by their ids at a panel.
     pub is_panel: bool,
 }
@@ -107,6 +109,7 @@ impl Default for Catalogue {
             offset: 0,
             // Nobody says that they do not.
             formats: [true; 2],
+            connections: None,
             is_panel: false,
         }
     }

@@ -270,7 +270,9 @@ impl Reader {
         match step {
             Step::Login => {
                 let whole = std::mem::take(&mut self.whole);
-                (catalogue.offset, catalogue.formats) = login(&whole, now)?;
+                let said = login(&whole, now)?;
+                (catalogue.offset, catalogue.formats) = (said.offset, said.formats);
+                catalogue.connections = said.connections;
                 Ok(())
             }
             // Names are missed less than streams.
@@ -338,8 +340,18 @@ fn add(
     catalogue.add(cx, kind, &entry)
 }
 
-/// What a panel says of a login: how far its clock is ahead of UTC, in seconds; whether live streams come as MPEG-TS, and as HLS.
-fn login(answer: &[u8], now: u64) -> Result<(i64, [bool; 2]), String> {
+/// What a panel says of a login.
+#[derive(Debug, PartialEq, Eq)]
+struct Login {
+    /// How far its clock is ahead of UTC, in seconds.
+    offset: i64,
+    /// Whether live streams come as MPEG-TS, and as HLS.
+    formats: [bool; 2],
+    /// How many connections it allows; `None`: any number, or it does not say.
+    connections: Option<u32>,
+}
+
+fn login(answer: &[u8], now: u64) -> Result<Login, String> {
     #[derive(Debug, Default, Deserialize)]
     #[serde(default)]
     struct Answer<'a> {
@@ -353,6 +365,7 @@ fn login(answer: &[u8], now: u64) -> Result<(i64, [bool; 2]), String> {
     struct User {
         auth: Text,
         status: Text,
+        max_connections: Text,
         allowed_output_formats: serde_json::Value,
     }
     #[derive(Debug, Default, Deserialize)]
@@ -392,7 +405,8 @@ fn login(answer: &[u8], now: u64) -> Result<(i64, [bool; 2]), String> {
         [false, false] => [true; 2],
         said => said,
     };
-    Ok((if quarters.abs() <= 15 * 3600 { quarters } else { 0 }, formats))
+    let connections = u32::try_from(user.max_connections.number()).ok().filter(|connections| *connections > 0);
+    Ok(Login { offset: if quarters.abs() <= 15 * 3600 { quarters } else { 0 }, formats, connections })
 }
 
 /// An episode of a series, as a panel tells it.

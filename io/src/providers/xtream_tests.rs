@@ -81,14 +81,31 @@ fn a_login_says_how_live_streams_come_or_it_is_not_known() {
         (r#"[7,{"a":["m3u8"]}]"#, [true, true]),
     ] {
         let answer = format!(r#"{{"user_info":{{"auth":1,"allowed_output_formats":{formats}}}}}"#);
-        assert_eq!(login(answer.as_bytes(), 0), Ok((0, known)), "{formats}");
+        assert_eq!(login(answer.as_bytes(), 0).map(|said| said.formats), Ok(known), "{formats}");
     }
-    assert_eq!(login(br#"{"user_info":{"auth":1}}"#, 0), Ok((0, [true, true])));
+    let said = Login { offset: 0, formats: [true, true], connections: None };
+    assert_eq!(login(br#"{"user_info":{"auth":1}}"#, 0), Ok(said));
+}
+
+#[test]
+fn a_login_says_how_many_connections_there_may_be_or_nothing() {
+    for (said, known) in [
+        ("2", Some(2)),
+        ("\"1\"", Some(1)),
+        ("0", None),
+        ("null", None),
+        ("\"many\"", None),
+        ("-1", None),
+        ("[]", None),
+    ] {
+        let answer = format!(r#"{{"user_info":{{"auth":1,"max_connections":{said}}}}}"#);
+        assert_eq!(login(answer.as_bytes(), 0).map(|own| own.connections), Ok(known), "{said}");
+    }
 }
 
 #[test]
 fn a_login_is_right_or_says_what_is_wrong() {
-    let ask = |answer: &str| login(answer.as_bytes(), 1_700_000_000).map(|(ahead, _)| ahead);
+    let ask = |answer: &str| login(answer.as_bytes(), 1_700_000_000).map(|said| said.offset);
     let zone = |stamp: &str, time: &str| {
         ask(&format!(r#"{{"user_info":{{"auth":1}},"server_info":{{"timestamp_now":{stamp},"time_now":"{time}"}}}}"#))
     };

@@ -340,7 +340,7 @@ pub(crate) fn failed(failure: Failure, why: &str) -> Response {
         Failure::Status(401 | 403) => Status::BAD_GATEWAY,
         Failure::Status(status) => Status::of_error(status).unwrap_or(Status::BAD_GATEWAY),
         Failure::TimedOut => Status::GATEWAY_TIMEOUT,
-        Failure::Unreachable | Failure::Unusable => Status::BAD_GATEWAY,
+        Failure::Unreachable | Failure::Unusable | Failure::Page => Status::BAD_GATEWAY,
     };
     let reason = RefuseReason::ProviderFailed.as_str();
     let problem = Response::problem(status, reason, "The provider does not give it", why);

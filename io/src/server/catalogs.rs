@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_core::id::Table;
-use holdfast_core::input::{Left, Note, ProviderId};
+use holdfast_core::input::{AccountId, Left, Note, ProviderId};
 use holdfast_core::time::{Time, Timers};
 use url::Url;
 
@@ -58,6 +58,8 @@ struct Task {
     /// Why the last reading failed, if it did.
     fault: Option<String>,
     counts: ReadCounts,
+    /// How many connections the panel allowed when it was said that more are configured.
+    overstated: Option<u32>,
     /// When the present answer has to be whole.
     until: Time,
 }
@@ -102,6 +104,7 @@ impl Catalogs {
                     read: None,
                     fault: None,
                     counts: ReadCounts::default(),
+                    overstated: None,
                     until: Time::NEVER,
                 }
             })
@@ -394,6 +397,7 @@ impl Server {
                 let (skipped, beyond) = (catalogue.skipped, catalogue.beyond);
                 let note = Note::CatalogRead { provider, live, films, series, skipped, beyond };
                 self.actions.push_back(Action::Note(note));
+                self.compare_connections(provider, catalogue.connections);
                 if let Some(own) = self.providers.get_mut(provider) {
                     own.read_anew(catalogue);
                 }
@@ -413,6 +417,25 @@ impl Server {
             }
         }
         self.read_next(now, provider, next);
+    }
+
+    /// Tells the operator who configured more connections for the account that its panel is read with than that allows: whoever is
+    /// the first to use one too many would only see that it fails.
+    fn compare_connections(&mut self, provider: ProviderId, allowed: Option<u32>) {
+        let Some(account) = self.providers.get(provider).and_then(|own| own.settings.reads_with()) else { return };
+        let all = &self.edge().config().providers;
+        let before: usize = all.iter().take(provider.0 as usize).map(|own| own.accounts.len()).sum();
+        let own = all.get(provider.0 as usize).and_then(|own| own.accounts.get(account));
+        let Some(configured) = own.map(|own| own.max_connections) else { return };
+        let over = allowed.filter(|allowed| configured == 0 || configured > *allowed);
+        let Some(task) = self.catalogs.task(provider) else { return };
+        if let Some(allowed) = over.filter(|_| task.overstated != over) {
+            let account = AccountId((before + account) as u32);
+            self.actions.push_back(Action::Note(Note::AccountOverstated { account, configured, allowed }));
+        }
+        if let Some(task) = self.catalogs.task(provider) {
+            task.overstated = over;
+        }
     }
 
     /// What is read of a provider cannot be had at present, or not to its end: what there is, is kept.

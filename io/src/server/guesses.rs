@@ -31,6 +31,9 @@ const LASTS: Duration = Duration::from_secs(6 * 60 * 60);
 /// passwords as fast as it can ask, were the right one always let in.
 const BESIDE: u32 = 10;
 
+/// An address from which nothing failed for so long after it was locked out is news when it is again.
+const QUIET: Duration = Duration::from_secs(60);
+
 /// Logins that failed, and such as did not.
 #[derive(Debug)]
 pub(super) struct Guesses {
@@ -43,6 +46,8 @@ pub(super) struct Guesses {
     let_in: Memory<(IpAddr, u64), u64>,
     /// What was not looked at, under such names.
     beside: Rate,
+    /// Networks of which it was told that they are locked out.
+    locked: Memory<IpAddr, ()>,
 }
 
 impl Guesses {
@@ -54,6 +59,7 @@ impl Guesses {
             known: BTreeMap::new(),
             let_in: Memory::new(LET_IN),
             beside: Rate::per_minute(per_minute.saturating_mul(BESIDE)),
+            locked: Memory::new(ADDRESSES),
         }
     }
 
@@ -89,11 +95,17 @@ impl Guesses {
         own.map(|(_, until)| *until = now + REMEMBERED).is_some()
     }
 
-    /// This login failed.
-    pub fn failed(&mut self, now: Time, peer: IpAddr, name: &str, password: &str) {
+    /// This login failed. If none of its address is looked at from here on, for how long: said once as long as that goes on, however
+    /// often one more fails when it would be over.
+    pub fn failed(&mut self, now: Time, peer: IpAddr, name: &str, password: &str) -> Option<Duration> {
         // That it is one too many is told to the next.
         let _ = self.rate.admit(now, peer);
+        let locked = self.rate.exhausted(now, peer);
         let peer = network(peer);
+        let news = locked.filter(|_| self.locked.recall(now, &peer).is_none());
+        if let Some(wait) = locked {
+            self.locked.remember(now, peer, now + wait + QUIET, ());
+        }
         if self.known.len() >= ADDRESSES {
             self.known.retain(|_, known| known.iter().any(|(_, until)| *until > now));
         }
@@ -105,6 +117,7 @@ impl Guesses {
             }
             known.push((self.hasher.hash_one((name, password)), now + REMEMBERED));
         }
+        news
     }
 }
 
@@ -144,6 +157,24 @@ mod tests {
         assert_eq!(guesses.exhausted(at(0), HOME, "ben", "x"), None);
         guesses.failed(at(0), HOME, "anna", "2");
         assert!(guesses.exhausted(at(0), HOME, "ben", "x").is_some());
+    }
+
+    #[test]
+    fn a_lock_out_is_news_once_until_its_address_was_quiet() {
+        let mut guesses = Guesses::new(10);
+        let away = IpAddr::from([192, 0, 2, 2]);
+        let mut tries = 0;
+        let mut failed = |guesses: &mut Guesses, second, peer| {
+            tries += 1;
+            guesses.failed(at(second), peer, "anna", &tries.to_string())
+        };
+        assert!((0..9).all(|_| failed(&mut guesses, 0, HOME).is_none()), "as many as may");
+        assert_eq!(failed(&mut guesses, 0, HOME), Some(Duration::from_secs(6)));
+        for second in (6..600).step_by(6) {
+            assert_eq!(failed(&mut guesses, second, HOME), None, "{second} s: it goes on");
+        }
+        assert_eq!((0..10).filter(|_| failed(&mut guesses, 600, away).is_some()).count(), 1, "another address");
+        assert_eq!((0..10).filter(|_| failed(&mut guesses, 700, HOME).is_some()).count(), 1, "it is again");
     }
 
     #[test]

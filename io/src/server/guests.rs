@@ -43,6 +43,7 @@ impl Call<'_> {
     pub fn log_in(&mut self, request: &Request, name: &str, password: &str) -> Attempt {
         let client = self.client(request);
         let known = self.server.guesses.is_known(self.now, client, name, password);
+        let mut locked = None;
         if !known {
             if let Some(wait) = self.server.guesses.exhausted(self.now, client, name, password) {
                 return Attempt::TooMany(wait);
@@ -51,11 +52,15 @@ impl Call<'_> {
                 self.server.guesses.succeeded(self.now, client, name, password);
                 return Attempt::Is(user);
             }
-            self.server.guesses.failed(self.now, client, name, password);
+            locked = self.server.guesses.failed(self.now, client, name, password);
         }
         self.server.failed_logins += 1;
         let (peer, user) = (client.to_string(), self.server.users.named(name));
-        self.server.tell(self.now, Note::LoginFailed { peer, user, failures: 1 });
+        self.server.tell(self.now, Note::LoginFailed { peer: peer.clone(), user, failures: 1 });
+        if let Some(wait) = locked {
+            let wait = wait.as_micros() as u64;
+            self.server.tell(self.now, Note::LoginsLocked { peer, wait, addresses: 1 });
+        }
         Attempt::Wrong
     }
 

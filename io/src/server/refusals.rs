@@ -1,5 +1,5 @@
 //! Refusals on their way to people: the first of an endpoint at once, then at most one line a second with a count; logins that fail
-//! likewise. A client
+//! and addresses that are locked out for it likewise. A client
 //! that asks again and again, or a thousand of them, must not fill the log; every refusal is in the metrics all the same.
 
 use std::collections::BTreeMap;
@@ -24,6 +24,7 @@ pub(super) struct Refusals {
 enum By {
     Endpoint(EndpointId),
     Login,
+    Lock,
 }
 
 /// Since the last line of one of them.
@@ -41,6 +42,7 @@ impl Refusals {
         let by = match note {
             Note::OfferRefused { endpoint, .. } | Note::RequestRefused { endpoint, .. } => By::Endpoint(endpoint),
             Note::LoginFailed { .. } => By::Login,
+            Note::LoginsLocked { .. } => By::Lock,
             _ => return Some(note),
         };
         match self.pauses.get_mut(&by) {
@@ -85,6 +87,7 @@ fn counted(last: Note, address: Option<String>, held: u64) -> Note {
             Note::RequestRefused { endpoint, status, from: address, why }
         }
         Note::LoginFailed { peer, user, .. } => Note::LoginFailed { peer, user, failures: held },
+        Note::LoginsLocked { peer, wait, .. } => Note::LoginsLocked { peer, wait, addresses: held },
         other => other,
     }
 }
@@ -130,6 +133,10 @@ mod tests {
         assert_eq!([20, 30, 40].map(|ms| refusals.sift(at(ms), failed("b", 1), None)), [const { None }; 3]);
         assert_eq!(refusals.due(at(1000)), Some(failed("b", 3)));
         assert_eq!(refusals.due(at(2000)), None);
+        let locked = |peer: &str, addresses| Note::LoginsLocked { peer: peer.into(), wait: 6, addresses };
+        assert_eq!(refusals.sift(at(3000), locked("a", 1), None), Some(locked("a", 1)));
+        assert_eq!(["b", "c"].map(|peer| refusals.sift(at(3010), locked(peer, 1), None)), [const { None }; 2]);
+        assert_eq!(refusals.due(at(4000)), Some(locked("c", 2)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use holdfast_core::config::{Config, Endpoint, Playback, Strategy, User};
-use holdfast_core::input::SessionId;
+use holdfast_core::input::{Note, SessionId};
 use holdfast_core::time::Date;
 use holdfast_io::server::{Clip, ConnId, Limits, Settings, Slates};
 use holdfast_io::users::{Login, Password, Status};
@@ -250,6 +250,10 @@ fn guessing_is_slowed_down_for_its_address_alone() {
     desk.run(20_000);
     assert_eq!(json(&desk.ask(&other))["user_info"]["auth"], 1);
     assert_eq!(desk.metric("holdfast_logins_failed_total"), Some(7));
+    // Which address that was, until when, is said once.
+    let locked =
+        |note: &Note| if let Note::LoginsLocked { peer, wait, .. } = note { Some((peer.clone(), *wait)) } else { None };
+    assert_eq!(desk.notes.iter().filter_map(locked).collect::<Vec<_>>(), [("127.0.0.1".to_owned(), 20_000_000)]);
 }
 
 #[test]

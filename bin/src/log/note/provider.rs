@@ -53,6 +53,14 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             );
             of(id, Level::WARN, what)
         }
+        Note::AccountOverstated { account, configured, allowed } => {
+            let (id, name) = place(settings, *account);
+            let configured = if *configured == 0 { String::from("any number") } else { configured.to_string() };
+            let what = format!(
+                "account {name}: `max_connections` is {configured}, and its panel says that it allows {allowed}: write {allowed}, or what is one too many is refused there"
+            );
+            of(id, Level::WARN, what)
+        }
         Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
             let mut what = format!("{live} live streams, {films} films, {series} series");
             if *skipped > 0 {
@@ -143,6 +151,12 @@ pub(in crate::log) fn failed(failure: Failure, why: Option<&str>) -> (Level, Str
             (Level::INFO, format!("it answers {status}: {}", Loss::Limit.says()))
         }
         Failure::Status(status) => (Level::INFO, format!("it answers {status}")),
+        Failure::Page => (
+            Level::ERROR,
+            String::from(
+                "it answers with a page where a film or a recording was to come: so panels say that credentials are wrong or an account is over",
+            ),
+        ),
         Failure::Unusable => (Level::WARN, why.unwrap_or("what it answers is of no use").to_owned()),
     }
 }
@@ -176,6 +190,11 @@ mod tests {
             (Failure::Unusable, ": it leads to 10.0.0.5", ": what it answers is of no use"),
             (Failure::Unreachable, ": it cannot be reached: it leads to 10.0.0.5", ": it cannot be reached"),
             (Failure::Status(500), ": it answers 500", ": it answers 500"),
+            (
+                Failure::Page,
+                "credentials are wrong or an account is over",
+                "credentials are wrong or an account is over",
+            ),
             (
                 Failure::Status(508),
                 "it is this server, or gets the stream from here; name where the stream comes from",

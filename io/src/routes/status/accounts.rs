@@ -20,6 +20,8 @@ pub(in crate::routes) struct Account {
     name: String,
     /// 0 = any number.
     limit: u32,
+    /// How many its panel says that it allows; `None` where that does not say, or is read with another one.
+    allowed: Option<u32>,
     /// Connections that the provider counts.
     used: u32,
     /// Those that are kept for players without a connection at present: as many as `reservations`.
@@ -114,6 +116,7 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
     let mut account = |state: AccountState<'_>| Account {
         name: label(server, state.account),
         limit: state.limit,
+        allowed: allowed(server, &state),
         used: state.used,
         reserved: state.reserved,
         resting: state.resting,
@@ -136,6 +139,14 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
         all.entry(state.provider).or_default().push(account(state));
     }
     all
+}
+
+/// How many connections a panel says that it allows for an account with which it is read.
+fn allowed(server: &Server, state: &AccountState<'_>) -> Option<u32> {
+    let first = server.edge().accounts().accounts().find(|own| own.provider == state.provider)?.account;
+    let provider = server.providers().get(state.provider)?;
+    let place = state.account.0.checked_sub(first.0)? as usize;
+    provider.catalogue.connections.filter(|_| provider.settings.reads_with() == Some(place))
 }
 
 /// For whom each holder of an account has it.
@@ -218,6 +229,7 @@ pub(crate) fn loss(note: &Note) -> Option<(AccountId, String)> {
                 Failure::Unreachable => String::from("unreachable"),
                 Failure::TimedOut => String::from("timed-out"),
                 Failure::Unusable => String::from("unusable"),
+                Failure::Page => String::from("page"),
                 Failure::Status(status) => format!("status-{status}"),
             };
             Some((*account, why))

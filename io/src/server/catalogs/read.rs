@@ -189,7 +189,7 @@ fn no_list(what: &str) -> String {
 /// What a panel is asked.
 fn question(settings: &ProviderSettings, action: Option<&str>, file: Option<&str>) -> Next {
     let query = [("action", action.unwrap_or_default())];
-    let own = settings.accounts.iter().flatten().next();
+    let own = settings.reads_with().and_then(|place| settings.accounts.get(place)?.as_ref());
     let url = own.and_then(|own| panel_url(settings, own, file.unwrap_or("player_api.php"), &query));
     url.map_or_else(
         || Next::Failed(String::from("there is no account to log in with")),

@@ -184,6 +184,21 @@ fn is_page(content_type: &str) -> bool {
     )
 }
 
+/// Whether it is called a page, or what programs tell one another, where all of a title was to come: how panels answer whom they do
+/// not let in. It may be media all the same, since that is what scripts call everything that they send (PHP, where nothing is said):
+/// [`is_text`] decides, where something of it comes. A part of something is no page.
+pub(super) fn may_be_page(asked: Asked<'_>, head: &ResponseHead) -> bool {
+    let said = head.headers.get("Content-Type").unwrap_or_default();
+    let json = said.trim_start().to_ascii_lowercase().starts_with("application/json");
+    head.status == 200 && matches!(asked.what, What::Media | What::Look) && (is_page(said) || json)
+}
+
+/// Whether something begins as pages do, and no media: with a tag or a bracket, behind blank space at most. Nothing is no media either.
+pub(super) fn is_text(beginning: &[u8]) -> bool {
+    let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning).trim_ascii_start();
+    matches!(beginning.first(), None | Some(b'<' | b'{' | b'['))
+}
+
 fn with_ranges(mut fields: Vec<(FieldName, FieldValue)>, unit: &'static str) -> Vec<(FieldName, FieldValue)> {
     fields.push((ACCEPT_RANGES, FieldValue::from_static(unit)));
     fields

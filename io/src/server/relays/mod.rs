@@ -189,11 +189,20 @@ enum Stage {
     /// For the provider's answer.
     Asking { until: Time },
     /// For the first byte of a body: as long as none has come, somebody else may be asked.
-    Promised { promise: Box<(Response, Stream)>, until: Time },
+    Promised { promise: Box<Promise>, until: Time },
     /// For the rest of a playlist.
     Collecting { document: Vec<u8>, until: Time },
     /// For the provider, or the client.
     Streaming(Stream),
+}
+
+/// What a client is told when something of a body comes.
+struct Promise {
+    response: Response,
+    /// The body; `None` where only its head was wanted.
+    stream: Option<Stream>,
+    /// It may be a page, which the first bytes tell; what the title is like, if it is none.
+    page: Option<Size>,
 }
 
 /// A body on its way.

@@ -7,7 +7,7 @@ use holdfast_core::time::Time;
 use url::Url;
 
 use super::answer::{self, Asked, Verdict};
-use super::{ANSWER, DOCUMENT, End, From, Granted, Relay, Stage, Stream, Upstream, What};
+use super::{ANSWER, DOCUMENT, End, From, Granted, Promise, Relay, Stage, Stream, Upstream, What};
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
@@ -15,6 +15,10 @@ use crate::providers::{Address, Ends, Form, Part, ProviderSettings};
 use crate::routes;
 use crate::server::link::{Owner, Target};
 use crate::server::{Action, LinkId, Server};
+
+/// What is said of a page that comes in place of media.
+const PAGE: &str =
+    "the provider answers with a page where media was to come: so panels say that a login is wrong or over";
 
 impl Server {
     /// The core says from where something is fetched.
@@ -195,14 +199,28 @@ impl Server {
                 return self.relay_failed(request, Failure::Unusable, why);
             }
         };
+        let may_be_page = matches!(errand.from, From::Title(_)) && answer::may_be_page(asked, head);
         match answer::judge(asked, head) {
             Verdict::Document => {
                 let until = now + ANSWER;
                 self.relays.set_stage(request, Stage::Collecting { document: Vec::new(), until });
                 self.relays.rearm(request);
             }
+            Verdict::Known(size) if may_be_page => {
+                let response = routes::title::looked_at(&size).header(field::VIA, via);
+                let promise = Box::new(Promise { response, stream: None, page: Some(size) });
+                self.relays.set_stage(request, Stage::Promised { promise, until: now + ANSWER });
+                self.relays.rearm(request);
+            }
+            // Of a page there is no part, however long it is.
+            Verdict::Unsatisfiable(_) | Verdict::Failed(..) if may_be_page => {
+                self.relay_failed(request, Failure::Page, PAGE.to_owned());
+            }
             Verdict::Pass(pass) => {
-                self.learn(now, request, pass.size.clone());
+                let page = may_be_page.then(|| pass.size.clone());
+                if page.is_none() {
+                    self.learn(now, request, pass.size.clone());
+                }
                 let stream = Stream {
                     queue: std::collections::VecDeque::new(),
                     queued: 0,
@@ -210,7 +228,8 @@ impl Server {
                     left: pass.length,
                     end: None,
                 };
-                let promise = Box::new((pass.response().header(field::VIA, via), stream));
+                let response = pass.response().header(field::VIA, via);
+                let promise = Box::new(Promise { response, stream: Some(stream), page });
                 self.relays.set_stage(request, Stage::Promised { promise, until: now + ANSWER });
                 self.relays.rearm(request);
             }
@@ -280,19 +299,29 @@ impl Server {
         }
     }
 
-    /// There is something of a body, or there will be nothing: the client is answered.
-    fn keep_promise(&mut self, now: Time, request: RequestId) {
+    /// There is something of a body, which begins so, or there will be nothing: the client is answered, unless it is a page that
+    /// came in place of media.
+    fn keep_promise(&mut self, now: Time, request: RequestId, beginning: &[u8]) {
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         if let Stage::Promised { .. } = relay.stage
             && let Stage::Promised { promise, .. } = std::mem::replace(&mut relay.stage, Stage::Asking { until: now })
         {
-            let (response, stream) = *promise;
-            self.begin(now, request, response, stream);
+            let Promise { response, stream, page } = *promise;
+            if let Some(size) = page {
+                if answer::is_text(beginning) {
+                    return self.relay_failed(request, Failure::Page, PAGE.to_owned());
+                }
+                self.learn(now, request, size);
+            }
+            match stream {
+                Some(stream) => self.begin(now, request, response, stream),
+                None => self.settled(now, request, response),
+            }
         }
     }
 
     fn provider_sent(&mut self, now: Time, request: RequestId, mut data: Bytes) {
-        self.keep_promise(now, request);
+        self.keep_promise(now, request, &data);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         match &mut relay.stage {
             Stage::Collecting { document, .. } => {
@@ -328,7 +357,7 @@ impl Server {
     }
 
     fn provider_finished(&mut self, now: Time, request: RequestId) {
-        self.keep_promise(now, request);
+        self.keep_promise(now, request, &[]);
         let Some(relay) = self.relays.relays.get_mut(&request) else { return };
         match &mut relay.stage {
             Stage::Collecting { document, .. } => {
