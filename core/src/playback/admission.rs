@@ -64,11 +64,10 @@ impl Playbacks {
     pub(crate) fn refuses(&self, now: Time, ask: &Ask) -> Option<RefuseReason> {
         let ended = ask.token.is_some_and(|token| self.ended.recall(now, &token).is_some());
         match self.forbids(now, ask.viewing.user, Some(&ask.viewing)) {
-            None | Some(RefuseReason::AccountExpired | RefuseReason::Kicked | RefuseReason::Preempted) if ended => {
-                Some(RefuseReason::PlaybackOver)
-            }
+            Some(reason @ (RefuseReason::NotFound | RefuseReason::Draining)) => Some(reason),
+            _ if ended => Some(RefuseReason::PlaybackOver),
             None => self.find(ask).err(),
-            refusal => refusal,
+            forbidden => forbidden,
         }
     }
 
