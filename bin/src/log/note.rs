@@ -416,11 +416,12 @@ mod tests {
     #[test]
     fn an_address_that_is_locked_out_is_told_for_how_long_and_what_to_do() {
         let note = |addresses| Note::LoginsLocked { peer: "192.0.2.1".into(), wait: 6_000_000, addresses };
-        let told = tell(&note(1), &Settings::default());
+        let settings = Settings::default();
+        let told = tell(&note(1), &settings);
         let says = ["logins from 192.0.2.1 are answered with 429 for 6.0 s", "`http.limits.login_failures`", "Correct"];
         assert!(says.iter().all(|part| told.sentence.contains(part)), "{}", told.sentence);
         assert_eq!(told.level, Level::WARN);
-        assert!(tell(&note(3), &Settings::default()).sentence.contains("(the last of 3 addresses)"));
+        assert!(tell(&note(3), &settings).sentence.contains("(the last of 3 addresses)"));
     }
 
     fn config(endpoints: &[(&str, u32)]) -> Settings {

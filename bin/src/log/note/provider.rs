@@ -216,6 +216,20 @@ mod tests {
     }
 
     #[test]
+    fn more_connections_than_a_panel_allows_are_told_with_the_number_to_write() {
+        let told = |configured| {
+            let note = Note::AccountOverstated { account: AccountId(0), configured, allowed: 1 };
+            tell(&note, &Settings::default(), NOTHING).sentence
+        };
+        assert!(
+            told(2).contains("`max_connections` is 2, and its panel says that it allows 1: write 1"),
+            "{}",
+            told(2)
+        );
+        assert!(told(0).contains("`max_connections` is any number, and"), "{}", told(0));
+    }
+
+    #[test]
     fn what_of_a_guide_cannot_be_read_is_told() {
         let settings = Settings::default();
         let told =
