@@ -12,6 +12,7 @@ mod bounds_tests;
 mod channel;
 #[cfg(test)]
 mod house;
+mod memory;
 mod midway;
 mod round;
 #[cfg(test)]
