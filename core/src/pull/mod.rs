@@ -14,6 +14,7 @@ mod channel;
 mod house;
 #[cfg(test)]
 mod late_tests;
+mod memory;
 mod midway;
 mod round;
 #[cfg(test)]

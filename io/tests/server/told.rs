@@ -4,39 +4,42 @@ use holdfast_core::config::User;
 use holdfast_core::input::{Loss, Note, RefuseReason};
 use holdfast_io::media::{MediaCommand, MediaEvent};
 use holdfast_io::providers::{Guide, ProviderSettings};
-use holdfast_io::server::{ConnId, ConnectError, Settings};
+use holdfast_io::server::{ConnId, Settings};
 
 use crate::channels::{Encoder, OK, desk as channel};
 use crate::desk::{Desk, header};
 use crate::providers::{desk_of, provider};
 
-/// A provider with so many accounts and one stream, whose address has the segments that these are.
+/// A provider with so many accounts and two streams, whose addresses have the segments that these are.
 fn desk(accounts: usize, (user, password): (&str, &str)) -> Desk {
     let own = ProviderSettings {
         guide: Guide::None,
         ..provider("http://p.example/x.m3u", &vec![(user, password); accounts])
     };
     let mut desk = desk_of(vec![own], vec![User { name: "anna".into(), ..User::default() }], Settings::default());
-    desk.serves(format!("#EXTM3U\n#EXTINF:-1,S\nhttp://l.example/live/{user}/{password}/1.ts\n"));
+    let entry = |name, id| format!("#EXTINF:-1,{name}\nhttp://l.example/live/{user}/{password}/{id}.ts\n");
+    desk.serves(format!("#EXTM3U\n{}{}", entry("S", 1), entry("T", 2)));
     desk
 }
 
-fn plays(desk: &mut Desk) -> ConnId {
-    let (id, conn) = (desk.id_of("S"), desk.connect());
+fn plays(desk: &mut Desk, name: &str) -> ConnId {
+    let (id, conn) = (desk.id_of(name), desk.connect());
     desk.send(conn, format!("GET /live/anna/x/{id}.ts HTTP/1.1\r\nHost: h\r\n\r\n"));
     conn
 }
 
-/// Every connection gets this answer, for so long.
-fn answers(desk: &mut Desk, answer: &str, ms: u64) {
-    let until = desk.now + ms;
+/// Every connection gets this answer, for so long; how many there were.
+fn answers(desk: &mut Desk, answer: &str, ms: u64) -> usize {
+    let (until, mut asked) = (desk.now + ms, 0);
     while desk.now < until {
         for (link, _) in desk.links.clone() {
             desk.link_opens(link);
             desk.link_says(link, answer);
+            asked += 1;
         }
         desk.run(desk.now + 50);
     }
+    asked
 }
 
 fn refusal(status: u16) -> String {
@@ -52,7 +55,7 @@ fn faults(desk: &Desk) -> Vec<&str> {
 fn a_limit_that_a_provider_says_it_has_is_told_with_what_it_answered() {
     for status in [429, 456, 458, 503, 509] {
         let mut desk = desk(1, ("a", "b"));
-        let conn = plays(&mut desk);
+        let conn = plays(&mut desk, "S");
         answers(&mut desk, &refusal(status), 200);
         let told = desk.read(conn);
         assert!(told.starts_with("HTTP/1.1 503 ") && told.contains("provider-limit"), "{told}");
@@ -94,34 +97,34 @@ fn what_a_silent_origin_does_is_in_the_answer() {
 #[test]
 fn an_origin_that_says_the_same_again_and_again_is_one_line() {
     let mut desk = desk(1, ("a", "b"));
-    let conn = plays(&mut desk);
+    let conn = plays(&mut desk, "S");
     let (link, _) = desk.link();
     desk.link_opens(link);
     desk.link_says(link, OK);
     desk.link_says(link, Encoder::new().encode(12));
     desk.run(desk.now + 200);
     assert!(desk.read(conn).starts_with("HTTP/1.1 200 "));
-    // It breaks, and its provider refuses from then on: that may be for the connection that it still counts, so it is asked again.
-    desk.notes.clear();
-    desk.links.clear();
-    desk.server.link_failed(desk.time(), link, ConnectError::Other("it broke".into()));
+    // Its provider refuses the next one: that may be for the connection that it still counts, so it is asked again for a while.
+    desk.server.closed(desk.time(), conn);
     desk.turn();
-    answers(&mut desk, &refusal(403), 8_000);
-    let told = faults(&desk);
-    assert_eq!(told.iter().filter(|why| **why == "the origin answers 403").count(), 1, "{told:?}");
-    assert_eq!(desk.losses().iter().filter(|loss| **loss == Loss::Forbidden).count(), 1, "{:?}", desk.losses());
+    desk.notes.clear();
+    let conn = plays(&mut desk, "T");
+    assert_eq!(answers(&mut desk, &refusal(403), 3_000), 5);
+    assert!(desk.read(conn).contains("the origin answers 403"));
+    assert_eq!((faults(&desk), desk.losses()), (vec!["the origin answers 403"], vec![Loss::Forbidden]));
     // What changes is told.
-    answers(&mut desk, &refusal(404), 8_000);
-    let told = faults(&desk);
-    assert_eq!(told.iter().filter(|why| **why == "the origin answers 404").count(), 1, "{told:?}");
-    assert_eq!(desk.losses().last(), Some(&Loss::NotFound), "{:?}", desk.losses());
+    desk.run(desk.now + 60_000);
+    plays(&mut desk, "T");
+    assert_eq!(answers(&mut desk, &refusal(500), 3_000), 1);
+    assert_eq!(faults(&desk), ["the origin answers 403", "the origin answers 500"]);
+    assert_eq!(desk.losses(), [Loss::Forbidden, Loss::Refused]);
 }
 
 #[test]
 fn whoever_comes_back_for_what_is_refused_is_told_why_and_the_operator_who_that_was() {
     let mut desk = desk(1, ("a", "b"));
     for _ in 0..3 {
-        let conn = plays(&mut desk);
+        let conn = plays(&mut desk, "S");
         answers(&mut desk, &refusal(403), 200);
         assert!(desk.read(conn).contains("the origin answers 403: it refuses"));
         desk.run(desk.now + 60_000);
@@ -135,7 +138,7 @@ fn whoever_comes_back_for_what_is_refused_is_told_why_and_the_operator_who_that_
 #[test]
 fn our_own_words_are_no_secret_whatever_the_address_holds() {
     let mut desk = desk(1, ("403", "origin"));
-    let conn = plays(&mut desk);
+    let conn = plays(&mut desk, "S");
     answers(&mut desk, &refusal(403), 200);
     assert_eq!(faults(&desk), ["the origin answers 403"]);
     let told = desk.read(conn);
@@ -158,7 +161,7 @@ fn our_own_words_are_no_secret_whatever_the_address_holds() {
 fn what_an_origin_repeats_of_its_address_is_not_told() {
     // What it says of the coding of its content are its own words.
     let mut desk = desk(1, ("geheim", "s3cr3t"));
-    plays(&mut desk);
+    plays(&mut desk, "S");
     answers(&mut desk, "HTTP/1.1 200 OK\r\nContent-Encoding: s3cr3t-geheim\r\n\r\n", 200);
     assert_eq!(faults(&desk), ["the content is encoded with …-…, though it was asked for as it is"]);
 }
