@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
+/// How long the last lines of a process that has ended may take to be read.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// One line, with the moment it was read.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -162,10 +165,15 @@ impl Process {
         Instant::now()
     }
 
-    /// How it ended, if it did.
+    /// How it ended, if it did. What it said until then has been read, unless a child of its own holds its output open.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().expect("a child can be waited for");
+            if self.status.is_some() {
+                let (lock, changed) = &*self.output;
+                let open = changed.wait_timeout_while(lock.lock().unwrap(), LAST_WORDS, |output| output.open > 0);
+                drop(open.unwrap());
+            }
         }
         self.status
     }

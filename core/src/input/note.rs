@@ -402,6 +402,12 @@ pub enum Note {
         /// How many the provider allows.
         allowed: u32,
     },
+    /// Live streams of a provider's panel came as HLS that did not come as MPEG-TS: all are asked for so, until its catalogue is read
+    /// anew.
+    LiveAsHls {
+        /// The provider.
+        provider: ProviderId,
+    },
     /// Too many logins from an address failed: for a while none from there is looked at. Said once until that is over.
     LoginsLocked {
         /// From where.

@@ -299,6 +299,9 @@ pub enum Loss {
     /// The origin has as many connections as it, or the account, may have (429, 456, 458, 503, 509). A provider that goes on to
     /// refuse an account for a while after one of its connections was closed counts as such, whatever it answers.
     Limit,
+    /// The origin answered with a page for people, or with what programs tell one another, in place of media: how providers say that
+    /// a login is wrong, over or blocked.
+    Page,
 }
 
 impl Loss {
@@ -309,7 +312,7 @@ impl Loss {
 
     /// Whether the origin refused whoever asked, and may not refuse another login.
     pub fn is_of_login(self) -> bool {
-        matches!(self, Loss::Forbidden | Loss::Limit)
+        matches!(self, Loss::Forbidden | Loss::Limit | Loss::Page)
     }
 
     /// The word for it in status, metrics and logs.
@@ -331,11 +334,12 @@ impl Loss {
             Loss::Preempted => "preempted",
             Loss::GraceOver => "grace-over",
             Loss::Limit => "limit",
+            Loss::Page => "page",
         }
     }
 
     /// Every loss.
-    pub const ALL: [Loss; 16] = [
+    pub const ALL: [Loss; 17] = [
         Loss::NotFound,
         Loss::Forbidden,
         Loss::Unresolved,
@@ -352,6 +356,7 @@ impl Loss {
         Loss::Preempted,
         Loss::GraceOver,
         Loss::Limit,
+        Loss::Page,
     ];
 }
 

@@ -96,6 +96,7 @@ impl Loss {
             Loss::Limit => {
                 "it bears no more connections at present: it may still count one that was closed a moment ago (`cooling`), or somebody else uses the account (`max_connections`)"
             }
+            Loss::Page => "it sends a page in place of media, as providers do whose login is wrong, over or blocked",
             Loss::NoKeyFrame => "what it sends has no key frame, so nobody could begin to watch",
             Loss::Silent => "it sent no media for `no_input_timeout`",
             Loss::NotFound => "it has no such stream",

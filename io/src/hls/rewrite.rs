@@ -197,15 +197,15 @@ pub fn defined(playlist: &[u8], rewriter: &Rewriter<'_>) -> Result<Variables, Fa
 }
 
 impl Rewriter<'_> {
-    /// Rewrites a playlist. `replace` is called with every address in it, in their order, resolved and of http or https; the
-    /// others are refused already, but for `data:`, `skd:` and `urn:`, which nobody fetches and which stay.
+    /// Rewrites a playlist. `replace` is called with the line of every address in it, in their order, what it is of, and the address,
+    /// resolved and of http or https; the others are refused already, but for `data:`, `skd:` and `urn:`, which nobody fetches and which stay.
     ///
     /// # Errors
     /// When it is not to be passed on.
     pub fn rewrite(
         &self,
         playlist: &[u8],
-        replace: &mut dyn FnMut(Kind, &Url) -> Option<String>,
+        replace: &mut dyn FnMut(usize, Kind, &Url) -> Option<String>,
     ) -> Result<Rewritten, Fault> {
         let playlist = playlist.strip_prefix(b"\xef\xbb\xbf").unwrap_or(playlist).trim_ascii_start();
         let header = playlist.strip_prefix(b"#EXTM3U").ok_or(Fault::NotAPlaylist)?;
@@ -260,7 +260,7 @@ impl<'a> Iterator for Lines<'a> {
 struct Pass<'a, 'r> {
     how: &'a Rewriter<'a>,
     variables: Variables,
-    replace: &'r mut dyn FnMut(Kind, &Url) -> Option<String>,
+    replace: &'r mut dyn FnMut(usize, Kind, &Url) -> Option<String>,
     out: Rewritten,
     number: usize,
     /// What the next address on a line of its own leads to.
@@ -518,7 +518,7 @@ impl Pass<'_, '_> {
             return Address::Kept;
         }
         let url = self.how.base.join(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
-        let new = url.and_then(|url| (self.replace)(kind, &url));
+        let new = url.and_then(|url| (self.replace)(self.number, kind, &url));
         new.map_or(Address::Refused, Address::Replaced)
     }
 }

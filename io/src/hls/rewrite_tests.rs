@@ -9,7 +9,7 @@ fn rewrite_as(text: &[u8], low_latency: LowLatency) -> Result<(String, Vec<(Kind
     let (base, mut found) = (Url::parse(BASE).unwrap(), Vec::new());
     let imported = &imported();
     let rewriter = Rewriter { base: &base, imported, low_latency, limits: Limits::default() };
-    let out = rewriter.rewrite(text, &mut |kind, url| {
+    let out = rewriter.rewrite(text, &mut |_, kind, url| {
         found.push((kind, url.to_string()));
         (url.host_str() != Some("10.0.0.1")).then(|| format!("/hls/{}", found.len()))
     });
@@ -279,7 +279,7 @@ fn segments_whose_key_or_map_is_refused_are_gaps_and_the_others_play() {
         let (base, imported) = (Url::parse(BASE).unwrap(), imported());
         let limits = Limits::default();
         let rewriter = Rewriter { base: &base, imported: &imported, low_latency: LowLatency::Stripped, limits };
-        let out = rewriter.rewrite(playlist.as_bytes(), &mut |_, url| {
+        let out = rewriter.rewrite(playlist.as_bytes(), &mut |_, _, url| {
             (url.host_str() != Some("10.0.0.1")).then(|| url.path().rsplit('/').next().unwrap().to_owned())
         });
         let out = out.unwrap();
@@ -376,7 +376,7 @@ fn what_it_is_is_said() {
     let (low_latency, limits) = (LowLatency::Passed, Limits::default());
     let rewriter = Rewriter { base: &base, imported, low_latency, limits };
     let facts = |text: &str| {
-        let out = rewriter.rewrite(format!("#EXTM3U\n{text}").as_bytes(), &mut |_, _| Some("/".into())).unwrap();
+        let out = rewriter.rewrite(format!("#EXTM3U\n{text}").as_bytes(), &mut |_, _, _| Some("/".into())).unwrap();
         (out.multivariant, out.ended, out.target.as_millis())
     };
     assert_eq!(facts("#EXT-X-STREAM-INF:A=1\na"), (true, false, 0));
@@ -395,7 +395,7 @@ fn sizes_have_limits() {
     let imported = &Variables::default();
     let limits = Limits { bytes: 200, line: 50, output: 300 };
     let rewriter = Rewriter { base: &base, imported, low_latency: LowLatency::Passed, limits };
-    let go = |text: &str, name: &str| rewriter.rewrite(text.as_bytes(), &mut |_, _| Some(name.into())).map(|_| ());
+    let go = |text: &str, name: &str| rewriter.rewrite(text.as_bytes(), &mut |_, _, _| Some(name.into())).map(|_| ());
     let lines = |count: usize| format!("#EXTM3U\n{}", "a\n".repeat(count));
     assert_eq!(go(&lines(96), "a"), Ok(()));
     assert_eq!(go(&lines(97), "a"), Err(Fault::TooLarge));
@@ -411,7 +411,7 @@ fn sizes_have_limits() {
         (format!("#EXT-X-PREFETCH:{long}"), false),
     ] {
         let text = format!("#EXTM3U\n{odd}\na\n");
-        let out = rewriter.rewrite(text.as_bytes(), &mut |_, _| Some("a".into())).unwrap();
+        let out = rewriter.rewrite(text.as_bytes(), &mut |_, _, _| Some("a".into())).unwrap();
         assert_eq!(out.text, if same { text } else { String::from("#EXTM3U\na\n") });
     }
     let key = format!("#EXTM3U\n#EXT-X-KEY:METHOD=AES-128,URI=\"{long}\"\na\n");
@@ -427,7 +427,7 @@ fn nothing_that_replaces_an_address_ends_its_line() {
     let (low_latency, limits) = (LowLatency::Passed, Limits::default());
     let rewriter = Rewriter { base: &base, imported, low_latency, limits };
     let text = b"#EXTM3U\na\n#EXT-X-MAP:URI=\"a\"\n";
-    let out = rewriter.rewrite(text, &mut |_, _| Some("x\"\r\ny".into())).unwrap();
+    let out = rewriter.rewrite(text, &mut |_, _, _| Some("x\"\r\ny".into())).unwrap();
     assert_eq!(out.text, "#EXTM3U\nx%22%0D%0Ay\n#EXT-X-MAP:URI=\"x%22%0D%0Ay\"\n");
 }
 
@@ -510,7 +510,7 @@ fn rewrite_marked(text: &[u8]) -> String {
     let (base, imported) = (Url::parse(BASE).unwrap(), Variables::default());
     let (low_latency, limits) = (LowLatency::Passed, Limits::default());
     let rewriter = Rewriter { base: &base, imported: &imported, low_latency, limits };
-    rewriter.rewrite(text, &mut |_, url| Some(format!("/hls/{url}"))).unwrap().text
+    rewriter.rewrite(text, &mut |_, _, url| Some(format!("/hls/{url}"))).unwrap().text
 }
 
 /// Pieces that playlists are made of, right ones and wrong ones.

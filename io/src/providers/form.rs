@@ -1,12 +1,16 @@
 //! How the live streams of a panel come: as MPEG-TS or as HLS, as far as that showed.
 //!
 //! What one of them is says little of the others: some may not be there, and some panels have both kinds. What does not come in
-//! the form in which the others do is asked for in the other one, once for each catalogue that is read.
+//! the form in which the others do is asked for in the other one, and whatever showed is looked at anew with each catalogue that
+//! is read. MPEG-TS is worth that: it is fetched once for all who watch it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdfast_core::input::TitleId;
+
+/// So many have to come in another form than they are asked for first, and none in that, until it is taken for the panel's.
+const RULE: usize = 2;
 
 /// So many are remembered that are not like the others.
 const OTHERS: usize = 1 << 14;
@@ -49,9 +53,9 @@ enum Tried {
 /// How the live streams of one panel come.
 #[derive(Clone, Debug)]
 pub(crate) struct Forms {
-    /// As one came first, and the others are asked for; `None`: none came yet.
+    /// As they come, for all that showed, and are asked for; `None`: too few did yet.
     common: Option<Form>,
-    /// As they are asked for before any came.
+    /// As they are asked for before.
     first: Form,
     /// Those that are not like the others.
     others: Arc<BTreeMap<TitleId, Tried>>,
@@ -74,24 +78,35 @@ impl Forms {
         Forms { first, ..self.clone() }
     }
 
+    /// How they are asked for, but for those that are not like the others.
+    pub fn common(&self) -> Form {
+        self.common.unwrap_or(self.first)
+    }
+
     /// How one is asked for.
     pub fn of(&self, title: TitleId) -> Form {
-        let common = self.common.unwrap_or(self.first);
+        let common = self.common();
         match self.others.get(&title) {
             Some(Tried::Asked | Tried::Came) => common.other(),
             Some(Tried::Neither) | None => common,
         }
     }
 
-    /// One came.
-    pub fn came(&mut self, title: TitleId, form: Form) {
-        if self.common.is_none() {
-            (self.common, self.others) = (Some(form), Arc::default());
-        } else if self.common == Some(form) {
-            self.forget(title);
-        } else if self.others.get(&title) != Some(&Tried::Came) {
-            self.remember(title, Tried::Came);
+    /// One came. The form in which all are asked for from here on, if that changed.
+    pub fn came(&mut self, title: TitleId, form: Form) -> Option<Form> {
+        match self.common {
+            Some(common) if common == form => self.forget(title),
+            Some(_) => self.remember(title, Tried::Came),
+            None if self.first == form => (self.common, self.others) = (Some(form), Arc::default()),
+            None => {
+                self.remember(title, Tried::Came);
+                if self.others.values().filter(|tried| **tried == Tried::Came).take(RULE).count() == RULE {
+                    (self.common, self.others) = (Some(form), Arc::default());
+                    return Some(form);
+                }
+            }
         }
+        None
     }
 
     /// One did not come in this form. Whether it is asked for in the other one from here on.
@@ -108,11 +123,10 @@ impl Forms {
         self.of(title) != form
     }
 
-    /// The panel's catalogue was read anew: what came in neither form may have changed.
+    /// The panel's catalogue was read anew: what was not as it was asked for first may have changed.
     pub fn look_again(&mut self) {
-        if self.others.values().any(|tried| *tried == Tried::Neither) {
-            Arc::make_mut(&mut self.others).retain(|_, tried| *tried != Tried::Neither);
-        }
+        self.others = Arc::default();
+        self.common = self.common.filter(|common| *common == self.first);
     }
 
     fn forget(&mut self, title: TitleId) {
@@ -122,7 +136,8 @@ impl Forms {
     }
 
     fn remember(&mut self, title: TitleId, tried: Tried) {
-        if self.others.len() < OTHERS || self.others.contains_key(&title) {
+        let known = self.others.get(&title);
+        if known != Some(&tried) && (known.is_some() || self.others.len() < OTHERS) {
             Arc::make_mut(&mut self.others).insert(title, tried);
         }
     }
@@ -134,16 +149,17 @@ mod tests {
 
     const ONE: TitleId = TitleId(1);
     const TWO: TitleId = TitleId(2);
+    const THREE: TitleId = TitleId(3);
 
     #[test]
     fn a_panel_with_both_kinds_has_each_asked_for_as_it_comes() {
         for common in [Form::Ts, Form::Hls] {
             let other = common.other();
-            let mut forms = Forms::default();
-            forms.came(ONE, common);
+            let mut forms = Forms::all(common);
+            assert_eq!(forms.came(ONE, common), None);
             assert_eq!((forms.of(ONE), forms.of(TWO)), (common, common));
             assert!(forms.failed(TWO, common));
-            forms.came(TWO, other);
+            assert_eq!(forms.came(TWO, other), None);
             assert_eq!((forms.of(ONE), forms.of(TWO)), (common, other));
             // What it was is no more than that.
             assert!(forms.failed(TWO, other));
@@ -165,12 +181,29 @@ mod tests {
     }
 
     #[test]
-    fn what_came_first_is_taken_for_the_rule() {
+    fn one_that_comes_in_another_form_is_no_rule_and_two_are_one_until_the_catalogue_is_read_anew() {
         let mut forms = Forms::default();
-        assert!(forms.failed(ONE, Form::Ts));
-        assert_eq!((forms.of(ONE), forms.of(TWO)), (Form::Hls, Form::Ts));
-        forms.came(ONE, Form::Hls);
-        assert_eq!((forms.of(ONE), forms.of(TWO)), (Form::Hls, Form::Hls));
-        assert_eq!(forms.beginning(Form::Ts).of(TWO), Form::Hls, "it showed");
+        for _ in 0..2 {
+            assert!(forms.failed(ONE, Form::Ts));
+            assert_eq!((forms.of(ONE), forms.of(TWO)), (Form::Hls, Form::Ts));
+            assert_eq!([forms.came(ONE, Form::Hls), forms.came(ONE, Form::Hls)], [None, None], "it is one, twice");
+            assert_eq!((forms.of(ONE), forms.of(TWO)), (Form::Hls, Form::Ts));
+            assert!(forms.failed(TWO, Form::Ts));
+            assert_eq!(forms.of(THREE), Form::Ts);
+            assert_eq!(forms.came(TWO, Form::Hls), Some(Form::Hls));
+            assert_eq!([ONE, TWO, THREE].map(|title| forms.of(title)), [Form::Hls; 3]);
+            assert_eq!(forms.beginning(Form::Ts).of(THREE), Form::Hls, "it showed");
+            forms.look_again();
+            assert_eq!([ONE, TWO, THREE].map(|title| forms.of(title)), [Form::Ts; 3]);
+        }
+        // Where one came as it was asked for, the others are what is not like it.
+        assert_eq!(forms.came(THREE, Form::Ts), None);
+        for title in [ONE, TWO] {
+            assert!(forms.failed(title, Form::Ts));
+            assert_eq!((forms.came(title, Form::Hls), forms.of(title)), (None, Form::Hls));
+        }
+        assert_eq!(forms.of(TitleId(4)), Form::Ts);
+        forms.look_again();
+        assert_eq!(forms.of(ONE), Form::Ts);
     }
 }

@@ -230,6 +230,12 @@ impl Providers {
         self.places(title).map(|place| self.source(title, place)).collect()
     }
 
+    /// Whether it is a live stream that is had as HLS, for all that is known.
+    pub fn is_hls(&self, title: TitleId) -> bool {
+        let first = self.places(title).next().map(|place| self.source(title, place));
+        first.is_some_and(|source| source.kind == Kind::Live && source.extension == "m3u8")
+    }
+
     /// For how many days what a live stream was can be had, wherever that is longest; `None` where it is not said of each place.
     pub fn archived_days(&self, title: TitleId) -> Option<u32> {
         let days = self.sources(title).into_iter().map(|source| Some(source.days).filter(|days| *days > 0));
@@ -391,18 +397,24 @@ impl Provider {
         if self.catalogue.formats == [false, true] { Form::Hls } else { Form::Ts }
     }
 
-    /// A live stream came so.
-    pub fn came(&mut self, title: TitleId, form: Form) {
-        if self.is_panel() {
-            self.forms.came(title, form);
-        }
+    /// Whether its live streams may come in either form.
+    fn is_open(&self) -> bool {
+        self.is_panel() && self.settings.output == Output::Auto && self.catalogue.formats == [true, true]
+    }
+
+    /// A live stream came so. The form in which all are asked for from here on, if that changed.
+    pub fn came(&mut self, title: TitleId, form: Form) -> Option<Form> {
+        if self.is_open() { self.forms.came(title, form) } else { None }
     }
 
     /// A live stream did not come so. Whether it is asked for in the other form from here on.
     pub fn failed(&mut self, title: TitleId, form: Form) -> bool {
-        let [ts, hls] = self.catalogue.formats;
-        let open = self.is_panel() && self.settings.output == Output::Auto && ts && hls;
-        open && self.forms.failed(title, form)
+        self.is_open() && self.forms.failed(title, form)
+    }
+
+    /// The form in which its live streams are asked for, but for those that came in the other one; `None` where its list says that.
+    pub fn form(&self) -> Option<Form> {
+        Some(self.live()?.common())
     }
 
     /// Its catalogue was read anew.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use holdfast_core::account::Holder;
 use holdfast_core::input::{
     AccountId, ChannelId, Client, Failure, FeedId, Note, PlaybackId, RequestId, SourceId, TitleId, UserId, ViewerEnd,
+    Viewing,
 };
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
@@ -128,6 +129,14 @@ impl Server {
             _ => {}
         }
         Some(note)
+    }
+
+    /// Something is fetched for a playback, which may be over before it is seen.
+    pub(super) fn name_playback(&mut self, playback: PlaybackId, viewing: Viewing) {
+        if !self.names.playbacks.values.contains_key(&playback) {
+            let (name, player) = (self.name_of_item(viewing.item), (viewing.user, viewing.client, viewing.item));
+            self.names.playbacks.put(playback, Known { name, player, again: false });
+        }
     }
 
     /// An end after which nothing followed.

@@ -108,6 +108,8 @@ struct Fetch {
     redirects: usize,
     /// Whether content follows.
     answered: bool,
+    /// What it is called, where that is no media and nothing of it came so far.
+    page: Option<&'static str>,
 }
 
 impl Sources {
@@ -241,7 +243,7 @@ impl Server {
             Origin::Http(url) => match self.get(channel, url) {
                 Ok(get) => {
                     let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
-                    Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }))
+                    Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false, page: None }))
                 }
                 Err(why) => return self.fail_to_open(now, id, (channel, index), Loss::Unusable, why),
             },
@@ -430,6 +432,12 @@ impl Server {
                     own.last = Some((loss, None));
                 }
                 self.sources.told.loss(now, (stream, index), loss)
+            }
+            // It is sent to where that is to be had since.
+            Note::PlaybackRefused { item, reason: RefuseReason::NoSource, .. } => {
+                let pull = self.edge.edge().pull();
+                let title = item.feed().and_then(|feed| pull.title_of(pull.channel_of(feed)?));
+                title.is_none_or(|(title, _)| !self.providers.is_hls(title))
             }
             Note::ChannelOff { channel } => {
                 if let Some(own) = self.sources.channels.get_mut(&channel) {

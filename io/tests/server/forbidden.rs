@@ -135,6 +135,17 @@ fn a_playlist_of_private_addresses_says_which_and_its_children_too() {
 }
 
 #[test]
+fn the_line_that_is_told_is_the_one_with_that_address() {
+    let content = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nftp://a.example/5.ts\n#EXTINF:4,\nhttp://10.0.0.5/6.ts\n\
+                   #EXTINF:4,\n7.ts\n#EXT-X-ENDLIST\n";
+    let mut desk = desk(Reach::Public, &[("Lists", "http://a.example/live/user/word/2.m3u8")]);
+    asks(&mut desk, "Lists");
+    playlist(&mut desk, content);
+    let told = told(&mut desk);
+    assert!(told[0].contains("line 4 of the playlist") && !told[0].contains("10.0.0.5"), "{told:?}");
+}
+
+#[test]
 fn what_is_left_out_of_the_playlists_of_a_title_is_told_once() {
     let content = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n6.ts\n#EXT-X-KEY:METHOD=AES-128,URI=\"http://10.0.0.5/k\"\n\
                    #EXTINF:4,\n7.ts\n#EXT-X-KEY:METHOD=NONE\n#EXTINF:4,\n8.ts\n#EXT-X-ENDLIST\n";

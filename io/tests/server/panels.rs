@@ -137,36 +137,67 @@ fn live_streams_are_asked_for_as_the_panel_says_that_they_come() {
     }
 }
 
+/// A live stream that is asked for as MPEG-TS, does not come so, and comes as HLS.
+fn comes_as_hls(desk: &mut Desk, name: &str, answer: &str) {
+    let conn = desk.plays(name);
+    let (link, path) = asked(desk);
+    assert!(path.ends_with(".ts"), "{path}");
+    desk.link_says(link, answer);
+    let told = desk.read(conn);
+    assert!(told.starts_with("HTTP/1.1 302 "), "{answer}: {told}");
+    desk.run(desk.now + 5_000);
+    let conn = hls(desk, name);
+    let (link, path) = asked(desk);
+    assert!(path.ends_with(".m3u8"), "{path}");
+    desk.link_says(link, LISTED);
+    desk.link_ends(link);
+    let list = desk.read(conn);
+    assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("/hls/"), "{list}");
+}
+
 #[test]
-fn what_does_not_come_as_ts_is_asked_for_as_hls_and_that_is_remembered_of_the_panel() {
+fn what_does_not_come_as_ts_is_asked_for_as_hls_and_two_of_them_stand_for_the_panel() {
     for answer in [
         NOT_FOUND,
         "HTTP/1.1 406 x\r\nContent-Length: 0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>",
+        "HTTP/1.1 200 OK\r\nContent-Type: application/x-mpegurl\r\n\r\n#EXTM3U",
     ] {
         let mut desk = panel(r#"["ts","m3u8"]"#);
-        let conn = desk.plays("One");
-        let (link, path) = asked(&mut desk);
-        assert_eq!(path, "/live/u/v/11.ts");
-        desk.link_says(link, answer);
-        let told = desk.read(conn);
-        assert!(told.starts_with("HTTP/1.1 302 "), "{answer}: {told}");
+        let form = |desk: &mut Desk| desk.status()["providers"][0]["live_form"].clone();
+        comes_as_hls(&mut desk, "One", answer);
+        let refused = |note: &Note| matches!(note, Note::PlaybackRefused { .. });
+        assert!(!desk.notes.iter().any(refused), "whoever is sent on is not refused: {:?}", desk.notes);
         // The others are not concluded from one that may be gone.
-        let other = desk.plays("Two");
-        assert_eq!(asked(&mut desk).1, "/live/u/v/12.ts");
-        desk.server.closed(desk.time(), other);
-        desk.turn();
-        desk.run(desk.now + 5_000);
-        let conn = hls(&mut desk, "One");
-        let (link, path) = asked(&mut desk);
-        assert_eq!(path, "/live/u/v/11.m3u8");
-        desk.link_says(link, LISTED);
-        desk.link_ends(link);
-        let list = desk.read(conn);
-        assert!(list.starts_with("HTTP/1.1 200 ") && list.contains("/hls/"), "{list}");
-        let conn = desk.plays("Two");
-        assert!(desk.read(conn).starts_with("HTTP/1.1 302 "), "all of them come so");
+        assert_eq!(form(&mut desk), "ts");
+        comes_as_hls(&mut desk, "Two", answer);
+        assert_eq!(form(&mut desk), "m3u8");
+        let told = |note: &&Note| matches!(note, Note::LiveAsHls { provider: ProviderId(0) });
+        assert_eq!(desk.notes.iter().filter(told).count(), 1, "{:?}", desk.notes);
     }
+}
+
+#[test]
+fn a_page_says_nothing_of_how_a_stream_comes() {
+    for answer in ["Content-Type: text/html\r\n\r\n <html>", "Content-Type: application/json\r\n\r\n{\"error\":1}"] {
+        let mut desk = panel(r#"["ts","m3u8"]"#);
+        let conn = desk.plays("One");
+        let (link, _) = asked(&mut desk);
+        desk.link_says(link, format!("HTTP/1.1 200 OK\r\n{answer}"));
+        let told = desk.read(conn);
+        assert!(told.starts_with("HTTP/1.1 502 "), "{told}");
+        assert!(desk.notes.iter().any(|note| matches!(note, Note::SourceLost { loss: Loss::Page, .. })));
+        desk.run(desk.now + 60_000);
+        desk.plays("One");
+        assert_eq!(asked(&mut desk).1, "/live/u/v/11.ts");
+    }
+    // Scripts call all that they send a page.
+    let mut desk = panel("[]");
+    let conn = desk.plays("One");
+    let (link, _) = asked(&mut desk);
+    desk.link_says(link, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    desk.link_says(link, Encoder::new().encode(12));
+    let answer = desk.written.remove(&conn).unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200 "), "{}", String::from_utf8_lossy(&answer[..40]));
 }
 
 #[test]

@@ -69,6 +69,7 @@ pub fn lost(loss: Loss) -> Weight {
         | Loss::Silent
         | Loss::NoKeyFrame
         | Loss::NoAccount
-        | Loss::Limit => Weight::Notice,
+        | Loss::Limit
+        | Loss::Page => Weight::Notice,
     }
 }

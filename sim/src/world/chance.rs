@@ -296,6 +296,7 @@ names! {
         LostUnreachable = "lost-unreachable",
         LostRefused = "lost-refused",
         LostLimit = "lost-limit",
+        LostPage = "lost-page",
         LostReset = "lost-reset",
         LostEnded = "lost-ended",
         LostUnusable = "lost-unusable",

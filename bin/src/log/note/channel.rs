@@ -106,7 +106,8 @@ fn lost(loss: Loss) -> Level {
         | Loss::Refused
         | Loss::Reset
         | Loss::Ended
-        | Loss::Unusable => Level::DEBUG,
+        | Loss::Unusable
+        | Loss::Page => Level::DEBUG,
     }
 }
 

@@ -61,6 +61,14 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
             );
             of(id, Level::WARN, what)
         }
+        Note::LiveAsHls { provider } => of(
+            *provider,
+            Level::WARN,
+            String::from(
+                "its live streams come as HLS and not as MPEG-TS, as far as they were asked for: until its catalogue is read anew all are \
+                 fetched as HLS, for each viewer with a connection of its own; `output = \"ts\"` or `\"m3u8\"` settles it",
+            ),
+        ),
         Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
             let mut what = format!("{live} live streams, {films} films, {series} series");
             if *skipped > 0 {

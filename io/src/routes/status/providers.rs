@@ -4,7 +4,7 @@ use holdfast_core::time::Time;
 use serde::Serialize;
 
 use super::{accounts, channels, millis};
-use crate::providers::Kind;
+use crate::providers::{Form, Kind};
 use crate::server::Server;
 
 #[derive(Serialize)]
@@ -13,6 +13,9 @@ pub(super) struct Provider {
     /// Where its list or its panel is, as far as it holds no key.
     label: String,
     live: u64,
+    /// The form in which its live streams are asked for, but for those that came in the other one (`ts`, `m3u8`); `null` where its list
+    /// says that of each.
+    live_form: Option<&'static str>,
     films: u64,
     series: u64,
     episodes: u64,
@@ -44,6 +47,7 @@ pub(super) fn providers(server: &Server, now: Time) -> Vec<Provider> {
             name: own.settings.name.clone(),
             label: own.settings.location.label(),
             live: count(Kind::Live),
+            live_form: own.form().map(Form::extension),
             films: count(Kind::Film),
             series: count(Kind::Series),
             episodes: count(Kind::Episode),

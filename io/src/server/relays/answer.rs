@@ -194,7 +194,7 @@ pub(super) fn may_be_page(asked: Asked<'_>, head: &ResponseHead) -> bool {
 }
 
 /// Whether something begins as pages do, and no media: with a tag or a bracket, behind blank space at most. Nothing is no media either.
-pub(super) fn is_text(beginning: &[u8]) -> bool {
+pub(in crate::server) fn is_text(beginning: &[u8]) -> bool {
     let beginning = beginning.strip_prefix(b"\xef\xbb\xbf").unwrap_or(beginning).trim_ascii_start();
     matches!(beginning.first(), None | Some(b'<' | b'{' | b'['))
 }

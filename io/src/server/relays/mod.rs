@@ -36,6 +36,7 @@ use crate::http::range::Span;
 use crate::http::{FieldValue, Request, Response, Via};
 use crate::providers::{Part, Source};
 use crate::routes;
+pub(super) use answer::is_text;
 pub(crate) use files::OfFile;
 pub(crate) use sizes::Size;
 use sizes::Sizes;
@@ -452,6 +453,10 @@ impl Server {
     pub(super) fn execute_relay(&mut self, now: Time, output: Output) {
         match output {
             Output::Fetch { request, playback, token, index, grant } => {
+                if let Some(relay) = self.relays.relays.get(&request) {
+                    let viewing = relay.errand.ask.viewing;
+                    self.name_playback(playback, viewing);
+                }
                 let granted = |Grant { account, .. }| Granted { playback, token, index, account };
                 match grant {
                     Some(grant) => self.granted(now, request, grant.allocation, granted(grant)),

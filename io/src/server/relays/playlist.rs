@@ -76,19 +76,21 @@ impl Server {
             };
             Some(format!("{}hls/{}", "../".repeat(up), self.seal.seal(&sealed)?))
         };
-        let mut forbidden: BTreeMap<Kind, Forbidden> = BTreeMap::new();
-        let mut replace = |kind: Kind, url: &Url| match self.providers.may_be(provider, url) {
+        // Of each kind the first, with its line: another one may be refused for another reason.
+        let mut forbidden: BTreeMap<Kind, (usize, Forbidden)> = BTreeMap::new();
+        let mut replace = |line: usize, kind: Kind, url: &Url| match self.providers.may_be(provider, url) {
             Ok(()) if kind.is_json() => None,
             Ok(()) => address(kind.served(), url, &defined),
             Err(why) => {
-                forbidden.entry(kind).or_insert(why);
+                forbidden.entry(kind).or_insert((line, why));
                 None
             }
         };
         let rewritten = rewriter.rewrite(document, &mut replace);
         let says = |fault: rewrite::Fault| {
             let rewrite::Fault::Refused { line, kind } = fault else { return fault.to_string() };
-            let why = forbidden.get(&kind).map(|why| format!("line {line} of the playlist names a {kind:?}: {why}"));
+            let why = forbidden.get(&kind).filter(|(own, _)| *own == line);
+            let why = why.map(|(_, why)| format!("line {line} of the playlist names a {kind:?}: {why}"));
             why.unwrap_or_else(|| fault.to_string())
         };
         let rewritten = rewritten.map_err(|fault| (Failure::Unusable, says(fault)))?;

@@ -1,7 +1,7 @@
 //! How a provider is asked for a title, and what it says.
 
 use bytes::Bytes;
-use holdfast_core::input::{AllocationId, Failure, Input, ProviderId, RequestId, ViewerEnd};
+use holdfast_core::input::{AllocationId, Failure, Input, Note, ProviderId, RequestId, ViewerEnd};
 use holdfast_core::playback::Item;
 use holdfast_core::time::Time;
 use url::Url;
@@ -369,7 +369,9 @@ impl Server {
                         if let Some(why) = missed {
                             self.tell_missed(now, request, &why);
                         }
-                        self.tried_hls(request, true);
+                        if let Some(provider) = self.tried_hls(request, true) {
+                            self.tell(now, Note::LiveAsHls { provider });
+                        }
                         self.settled(now, request, answer);
                     }
                     Err((failure, why)) => self.relay_failed(request, failure, why),
@@ -427,22 +429,20 @@ impl Server {
         self.tell_closed(request);
     }
 
-    /// A live stream came as HLS, or did not.
-    fn tried_hls(&mut self, request: RequestId, came: bool) {
-        let Some(relay) = self.relays.relays.get(&request) else { return };
-        let source = relay.granted.and_then(|granted| relay.errand.sources.get(granted.index as usize));
-        let (Some(source), Item::Hls(title), From::Title(Part::Playlist)) =
-            (source, relay.errand.ask.viewing.item, &relay.errand.from)
+    /// A live stream came as HLS, or did not. The provider of which all are asked for so from here on, if that is news.
+    fn tried_hls(&mut self, request: RequestId, came: bool) -> Option<ProviderId> {
+        let relay = self.relays.relays.get(&request)?;
+        let (Item::Hls(title), From::Title(Part::Playlist)) = (relay.errand.ask.viewing.item, &relay.errand.from)
         else {
-            return;
+            return None;
         };
-        if let Some(own) = self.providers.get_mut(source.provider) {
-            if came {
-                own.came(title, Form::Hls);
-            } else {
-                own.failed(title, Form::Hls);
-            }
+        let provider = relay.errand.sources.get(relay.granted?.index as usize)?.provider;
+        let own = self.providers.get_mut(provider)?;
+        if !came {
+            own.failed(title, Form::Hls);
+            return None;
         }
+        own.came(title, Form::Hls).filter(|form| *form == Form::Hls).map(|_| provider)
     }
 
     /// It is answered with something that was not to be passed on as it comes.

@@ -50,7 +50,7 @@ impl Server {
         };
         let get = address.fields.into_iter().fold(get, |get, (name, value)| get.header(name, value));
         let (link, exchange) = (self.connect(Owner::Source(id), Target::of(&get)), Exchange::new(&get));
-        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false }));
+        let means = Means::Http(Box::new(Fetch { link, get, exchange, redirects: 0, answered: false, page: None }));
         let granted = Some((provider, grant, origin));
         self.sources.allocations.insert(grant.allocation, id);
         let (scanner, via) = (Scanner::default(), Via::default());

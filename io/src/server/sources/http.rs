@@ -8,6 +8,7 @@ use crate::http::Via;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::server::Server;
 use crate::server::link::{Owner, Target};
+use crate::server::relays::is_text;
 
 impl Server {
     pub(super) fn fetch(&mut self, now: Time, id: SourceId) {
@@ -15,8 +16,14 @@ impl Server {
             let Some(event) = fetch.exchange.poll() else { return };
             match event {
                 Event::Head(head) => self.answered(now, id, &head),
-                Event::Body(data) => self.stream(now, id, &data),
+                Event::Body(data) => match fetch.page.take() {
+                    Some(page) if is_text(&data) => return self.is_page(now, id, page),
+                    _ => self.stream(now, id, &data),
+                },
                 Event::End => {
+                    if let Some(page) = fetch.page.take() {
+                        return self.is_page(now, id, page);
+                    }
                     return self.source_lost(now, id, Loss::Ended, String::from("the origin ended the stream"));
                 }
                 Event::Fault(fault) => {
@@ -76,11 +83,16 @@ impl Server {
     /// Content follows. What it is shows itself; only what surely is something else is said so at once.
     fn agreed(&mut self, now: Time, id: SourceId, head: &ResponseHead) {
         let kind = head.headers.get("Content-Type").unwrap_or_default().to_ascii_lowercase();
-        let other = match kind.split(';').next().unwrap_or_default().trim() {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        // Scripts call all that they send a page, unless they are told (PHP): its beginning decides.
+        let page = match kind {
             "text/html" => Some("a web page"),
+            "application/json" => Some("JSON"),
+            _ => None,
+        };
+        let other = match kind {
             "application/vnd.apple.mpegurl" | "application/x-mpegurl" | "audio/mpegurl" => Some("an HLS playlist"),
             "application/dash+xml" => Some("a DASH manifest"),
-            "application/json" => Some("JSON"),
             _ => None,
         };
         match other {
@@ -94,7 +106,7 @@ impl Server {
                     if let Some(source) = self.sources.sources.get_mut(&id) {
                         source.via = via;
                         if let Means::Http(fetch) = &mut source.means {
-                            fetch.answered = true;
+                            (fetch.answered, fetch.page) = (true, page);
                         }
                     }
                     self.decide(now, Input::Opened { source: id });
@@ -105,5 +117,11 @@ impl Server {
                 }
             },
         }
+    }
+
+    /// A page comes in place of media. That says something of the login, and nothing of how the stream comes.
+    fn is_page(&mut self, now: Time, id: SourceId, page: &str) {
+        let why = format!("the origin answers with {page}; a source is an address that gives MPEG-TS");
+        self.source_lost(now, id, Loss::Page, why);
     }
 }

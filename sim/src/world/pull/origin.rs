@@ -37,7 +37,7 @@ pub enum Mood {
 }
 
 /// What refusing origins say.
-const REFUSALS: [Loss; 9] = [
+const REFUSALS: [Loss; 10] = [
     Loss::NotFound,
     Loss::Forbidden,
     Loss::Unresolved,
@@ -47,6 +47,7 @@ const REFUSALS: [Loss; 9] = [
     Loss::Loop,
     Loss::Reset,
     Loss::Limit,
+    Loss::Page,
 ];
 
 /// The longest handshake of an origin that is well, in ms, and the longest distance between two of its key frames.

@@ -81,6 +81,7 @@ impl Witness {
                     Loss::Unreachable => Mark::LostUnreachable,
                     Loss::Refused => Mark::LostRefused,
                     Loss::Limit => Mark::LostLimit,
+                    Loss::Page => Mark::LostPage,
                     Loss::Reset => Mark::LostReset,
                     Loss::Ended => Mark::LostEnded,
                     Loss::Unusable => Mark::LostUnusable,
