@@ -79,6 +79,7 @@ fn an_account_is_to_blame_only_where_its_provider_forbids_it() {
     assert_eq!([of_status(404), of_status(500)], [Blame::Connection; 2]);
     assert_eq!([of_status(429), of_status(503), Blame::from(Loss::Limit)], [Blame::Limit; 3]);
     assert_eq!([Blame::from(Loss::Forbidden), Blame::from(Loss::Reset)], [Blame::Account, Blame::Connection]);
+    assert_eq!([Blame::from(Loss::Page), Blame::from(Failure::Page)], [Blame::Account; 2], "so panels say it");
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn zaps(late: u64, refusal: Loss, titles: core::ops::Range<u64>) -> Vec<(u64, us
 
 #[test]
 fn zapping_goes_on_at_a_provider_that_counts_late_whatever_it_answers_and_then_waits_for_it_at_once() {
-    for refusal in [Loss::Limit, Loss::Forbidden] {
+    for refusal in [Loss::Limit, Loss::Forbidden, Loss::Page] {
         let took = zaps(1_500, refusal, 8..12);
         assert!((1_500..2_500).contains(&took[0].0) && took[0].1 == 4, "{refusal:?}: {took:?}");
         for again in &took[1..] {

@@ -516,7 +516,7 @@ fn asked(house: &House, title: u64) -> Vec<u32> {
 
 #[test]
 fn where_an_account_is_refused_the_others_of_its_provider_have_their_turn_at_once() {
-    for loss in [Loss::Limit, Loss::Forbidden] {
+    for loss in [Loss::Limit, Loss::Forbidden, Loss::Page] {
         let mut house = House::many(&[&[1, 1, 1], &[1]]);
         house.taken = [(0, loss), (1, loss)].into();
         let request = house.watch(7, &[0, 1]);
@@ -616,7 +616,7 @@ fn what_was_not_opened_yet_is_kept_for_nobody() {
 
 #[test]
 fn where_an_account_is_refused_what_lingers_at_another_makes_room() {
-    for loss in [Loss::Limit, Loss::Forbidden] {
+    for loss in [Loss::Limit, Loss::Forbidden, Loss::Page] {
         let mut house = House::of(&[1, 1]);
         let viewer = house.viewer(7, &[0]);
         house.leave(viewer);

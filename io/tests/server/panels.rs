@@ -1,7 +1,7 @@
 //! Panels: how they are read, how their live streams come, and who may see what they say of a series.
 
 use holdfast_core::config::{Account, Config, Provider, User};
-use holdfast_core::input::{Note, UserId};
+use holdfast_core::input::{Loss, Note, ProviderId, UserId};
 use holdfast_io::providers::{Belonging, Guide, ProviderSettings};
 use holdfast_io::server::{ConnId, LinkId, Settings, WrongLogin};
 use serde_json::Value;

@@ -453,7 +453,7 @@ impl Server {
     pub(super) fn execute_relay(&mut self, now: Time, output: Output) {
         match output {
             Output::Fetch { request, playback, token, index, grant } => {
-                if let Some(relay) = self.relays.relays.get(&request) {
+                if let Some((relay, playback)) = self.relays.relays.get(&request).zip(playback) {
                     let viewing = relay.errand.ask.viewing;
                     self.name_playback(playback, viewing);
                 }
