@@ -138,6 +138,7 @@ impl Edge {
                 self.pull.drain(cx);
                 cx.feeds.drain(now, cx.out);
             }
+            Input::Allowed { account, connections } => cx.accounts.allow(now, cx.out, account, connections),
             Input::ClockSet { by } => {
                 cx.out.push_back(Output::Note(Note::ClockSet { by }));
                 cx.accounts.set_clock(now, cx.out, by);

@@ -33,7 +33,7 @@ fn playlist(segments: usize) -> String {
     text
 }
 
-fn rewritten<'b>(bencher: Bencher<'_, 'b>, segments: usize, mut replace: impl FnMut(Kind, &Url) -> Option<String>) {
+fn rewritten<'b>(bencher: Bencher<'_, 'b>, segments: usize, mut replace: impl FnMut(usize, Kind, &Url) -> Option<String>) {
     let (text, base, imported) = (playlist(segments), Url::parse(BASE).expect("a URL"), Variables::default());
     let (low_latency, limits) = (LowLatency::Stripped, Limits::default());
     let rewriter = Rewriter { base: &base, imported: &imported, low_latency, limits };
@@ -45,14 +45,14 @@ fn rewritten<'b>(bencher: Bencher<'_, 'b>, segments: usize, mut replace: impl Fn
 /// The addresses are resolved and replaced by something short.
 #[divan::bench(args = [6, 10_000])]
 fn rewrite(bencher: Bencher, segments: usize) {
-    rewritten(bencher, segments, |_, url| Some(url.path().to_owned()));
+    rewritten(bencher, segments, |_, _, url| Some(url.path().to_owned()));
 }
 
 /// Each address is sealed, too.
 #[divan::bench(args = [6, 10_000])]
 fn rewrite_and_seal(bencher: Bencher, segments: usize) {
     let seal = Seal::new(b"secret", b"");
-    rewritten(bencher, segments, |kind, url| {
+    rewritten(bencher, segments, |_, kind, url| {
         seal.seal(&Sealed {
             kind: kind.served(),
             token: Token([7; 16]),

@@ -155,6 +155,7 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
         | Note::AccountLate { .. }
         | Note::AccountOver { .. }
         | Note::AccountOverstated { .. }
+        | Note::AccountNotLetIn { .. }
         | Note::LiveAsHls { .. }
         | Note::AccountLost { .. }
         | Note::CatalogRead { .. }

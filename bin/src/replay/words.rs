@@ -31,6 +31,12 @@ pub(super) fn input(input: &Input, settings: &Settings) -> Option<String> {
             format!("{request}: somebody wants to watch {}", log::place(*feed, settings))
         }
         Input::Leave { viewer } => format!("viewer {viewer}: it is gone"),
+        Input::Allowed { account, connections: 0 } => {
+            format!("{}: its provider allows any number of connections", log::account(*account, settings))
+        }
+        Input::Allowed { account, connections } => {
+            format!("{}: its provider allows {connections} at a time", log::account(*account, settings))
+        }
         Input::ClockSet { by } => log::clock_set(*by),
         Input::Drain => String::from("the program is to end"),
         Input::Poll { request, viewer, token } => {

@@ -78,7 +78,7 @@ const SHUNNED: Duration = Duration::from_secs(60);
 /// What was to blame when a connection came to nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Blame {
-    /// The provider does not want the account: 401, 403.
+    /// The provider does not want the account: 401, 403, or a page in place of media.
     Account,
     /// The account had as many connections as it may have, as its provider counts them.
     Limit,
@@ -88,14 +88,17 @@ pub(crate) enum Blame {
 
 impl From<Failure> for Blame {
     fn from(failure: Failure) -> Self {
-        failure.refusal().map_or(Blame::Connection, |refusal| Blame::from(Loss::from(refusal)))
+        match failure {
+            Failure::Page => Blame::Account,
+            _ => failure.refusal().map_or(Blame::Connection, |refusal| Blame::from(Loss::from(refusal))),
+        }
     }
 }
 
 impl From<Loss> for Blame {
     fn from(loss: Loss) -> Self {
         match loss {
-            Loss::Forbidden => Blame::Account,
+            Loss::Forbidden | Loss::Page => Blame::Account,
             Loss::Limit => Blame::Limit,
             _ => Blame::Connection,
         }
@@ -594,6 +597,22 @@ impl Accounts {
             self.serve(now, id);
             self.review_at(now, out, id);
         }
+    }
+
+    /// An account's provider says how many connections it allows: what is over is not closed for that, and what is free now is granted.
+    pub(crate) fn allow(&mut self, now: Time, out: &mut VecDeque<Output>, id: AccountId, connections: u32) {
+        self.retire(now, out);
+        match self.pools.change(id, |account| account.allow(connections)) {
+            Some(true) => {}
+            Some(false) => return,
+            None => return self.stale += 1,
+        }
+        // Where there was no limit nobody had to give way, and where there is none any more nobody has to.
+        let holders: Vec<Holder> = self.holders.keys().copied().collect();
+        holders.into_iter().for_each(|holder| self.refresh(now, holder));
+        self.close_lingering(now, id);
+        self.serve(now, id);
+        self.review_at(now, out, id);
     }
 
     /// Runs every deadline that is due.

@@ -33,7 +33,9 @@ pub struct AccountCounts {
 pub(super) struct Account {
     pub provider: ProviderId,
     group: u32,
+    /// How many connections it may have: as configured, or fewer, where its provider said so; 0 = any number.
     pub limit: u32,
+    configured: u32,
     pub overlap: bool,
     pub cooling: Duration,
     /// Whether it may be used: enabled, and its time not over.
@@ -58,6 +60,15 @@ pub(super) struct Account {
 }
 
 impl Account {
+    /// Its provider allows so many connections; 0 = any number. Whether that changes how many it may have.
+    pub fn allow(&mut self, connections: u32) -> bool {
+        let limit = match (self.configured, connections) {
+            (0, one) | (one, 0) => one,
+            (configured, allowed) => configured.min(allowed),
+        };
+        core::mem::replace(&mut self.limit, limit) != limit
+    }
+
     /// Slots that are taken or kept from those that have no special right.
     pub fn taken(&self) -> u32 {
         self.used.saturating_add(self.reserved).saturating_add(self.resting.len() as u32)
@@ -71,6 +82,11 @@ impl Account {
     /// Whether there are more connections than there may be, or as many with what is kept for others.
     pub fn is_over(&self) -> bool {
         self.limit > 0 && self.used.saturating_add(self.reserved) > self.limit
+    }
+
+    /// How many connections more there are than there may be.
+    pub fn excess(&self) -> u32 {
+        if self.limit == 0 { 0 } else { self.used.saturating_sub(self.limit) }
     }
 
     /// Whether it bears one connection more now.
@@ -143,6 +159,7 @@ impl Pools {
                     provider: ProviderId(place as u32),
                     group: groups[&account.priority],
                     limit: account.max_connections,
+                    configured: account.max_connections,
                     overlap: account.overlap,
                     cooling: provider.cooling,
                     serves: account.enabled,

@@ -405,10 +405,22 @@ impl Accounts {
         }
     }
 
-    /// Whether the holder's account has one connection more than there may be, by grace: one that is kept for nobody ends it.
+    /// Whether the holder's account has more connections than there may be, by grace or since its provider allows fewer: one that is
+    /// kept for nobody is closed.
     pub(super) fn is_over_limit(&self, holder: Holder) -> bool {
         let live = self.holders.get(&holder).and_then(|holding| self.allocations.get(holding.live?));
-        live.and_then(|row| self.pools.get(row.account)).is_some_and(|account| account.graced.is_some())
+        let account = live.and_then(|row| self.pools.get(row.account));
+        account.is_some_and(|account| account.graced.is_some() || account.excess() > 0)
+    }
+
+    /// What nobody watches gives way where there are more connections than there may be.
+    pub(super) fn close_lingering(&mut self, now: Time, id: AccountId) {
+        let excess = self.pools.get(id).map_or(0, super::Account::excess) as usize;
+        let rows = self.victims.of_account.range((id, LEAST)..).take_while(|(account, _)| *account == id);
+        let lingering = rows.filter(|(_, rank)| rank.0 == Class::Lingering).take(excess);
+        for holder in lingering.map(|(_, rank)| rank.3).collect::<Vec<_>>() {
+            self.give_up(now, holder, Why::Idle);
+        }
     }
 
     /// A connection was closed: a grace is over where there is a slot for it now, or it was that one.

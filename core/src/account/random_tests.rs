@@ -83,6 +83,7 @@ fn run(seed: u64) -> Vec<(Told, u64)> {
             (5 | 6, Some(grant)) => stage.closed(grant),
             (7, Some(grant)) => stage.confirm(grant),
             (8, Some(grant)) => stage.failed(grant),
+            (9, _) if chance.below(4) == 0 => stage.allow(chance.below(7) as u32, chance.below(4) as u32),
             (9, _) => stage.rest(holder),
             (10, _) => match chance.below(3) {
                 0 => stage.end(holder),

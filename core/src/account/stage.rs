@@ -86,6 +86,8 @@ pub(super) struct Stage {
     /// Connections that were granted and not closed, as the provider counts them.
     pub open: BTreeMap<AllocationId, (Holder, AccountId)>,
     graces: bool,
+    /// How many connections of each account were there when its provider came to allow fewer, as far as they still are.
+    beyond: BTreeMap<AccountId, u32>,
 }
 
 impl Stage {
@@ -93,7 +95,7 @@ impl Stage {
         let graces = providers.iter().flat_map(|provider| &provider.accounts).any(|account| account.overlap);
         let room = Accounts::new(&Config { providers, ..Config::default() });
         let (told, notes, open) = (Vec::new(), Vec::new(), BTreeMap::new());
-        Stage { room, now: 0, out: VecDeque::new(), told, notes, open, graces }
+        Stage { room, now: 0, out: VecDeque::new(), told, notes, open, graces, beyond: BTreeMap::new() }
     }
 
     /// One provider with accounts of these limits.
@@ -135,6 +137,15 @@ impl Stage {
 
     pub fn set_clock(&mut self, by: i64) {
         self.room.set_clock(ms(self.now), &mut self.out, by);
+        self.settle();
+    }
+
+    /// The provider allows so many connections of an account.
+    pub fn allow(&mut self, account: u32, connections: u32) {
+        let account = AccountId(account);
+        let used = self.room.account(account).map_or(0, |state| state.used);
+        self.beyond.insert(account, used);
+        self.room.allow(ms(self.now), &mut self.out, account, connections);
         self.settle();
     }
 
@@ -217,7 +228,7 @@ impl Stage {
     }
 
     /// What has to hold always (spec: playback §9).
-    fn check(&self) {
+    fn check(&mut self) {
         let mut used: BTreeMap<AccountId, u32> = BTreeMap::new();
         for (_, account) in self.open.values() {
             *used.entry(*account).or_default() += 1;
@@ -226,7 +237,11 @@ impl Stage {
             let used = used.get(&state.account).copied().unwrap_or_default();
             assert_eq!(state.used, used, "what the provider counts");
             let more = u32::from(self.graces && state.graced);
-            assert!(state.limit == 0 || used <= state.limit + more, "{state:?}");
+            let beyond = self.beyond.get_mut(&state.account).map_or(0, |beyond| {
+                *beyond = used.min(*beyond);
+                *beyond
+            });
+            assert!(state.limit == 0 || used <= beyond.max(state.limit + more), "{state:?}");
         }
         let mut holders: Vec<Holder> = self.room.leases().map(|(_, lease)| lease.holder).collect();
         let leases = holders.len();
@@ -272,7 +287,8 @@ impl Stage {
         assert_eq!(room.waiting(), waiting);
         for state in room.accounts() {
             assert_eq!(state.reserved, reserved.get(&state.account).copied().unwrap_or_default());
-            assert!(state.limit == 0 || state.resting <= 2 * state.limit + 1);
+            let was_more = self.beyond.contains_key(&state.account);
+            assert!(was_more || state.limit == 0 || state.resting <= 2 * state.limit + 1);
         }
         for (id, row) in room.allocations() {
             let by = row.expected_by.and_then(|holder| room.holders.get(&holder)?.wish.as_ref()?.expects);

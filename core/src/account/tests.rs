@@ -106,6 +106,61 @@ fn no_limit_is_any_number() {
 }
 
 #[test]
+fn no_more_is_opened_than_the_provider_allows_and_what_is_there_goes_on() {
+    // Configured, allowed, what comes of it.
+    for (configured, allowed, limit) in [(3, 1, 1), (3, 5, 3), (3, 0, 3), (0, 2, 2), (0, 0, 0)] {
+        let mut stage = Stage::of(&[configured]);
+        stage.allow(0, allowed);
+        assert_eq!(stage.room.account(AccountId(0)).map(|state| state.limit), Some(limit), "{configured} {allowed}");
+        for n in 0..limit.max(5) {
+            let granted = matches!(stage.acquire(wish(playback(n))), Acquired::Granted { .. });
+            assert_eq!(granted, limit == 0 || n < limit, "{configured} {allowed}: {n}");
+        }
+    }
+    let mut stage = Stage::of(&[2]);
+    let (one, two) = (stage.grant(wish(playback(1))), stage.grant(wish(playback(2))));
+    stage.allow(0, 1);
+    assert!(stage.told.is_empty(), "nobody is ended: {:?}", stage.told);
+    stage.close(one);
+    assert_eq!(stage.acquire(wish(playback(3))), Acquired::Exhausted, "it was one too many");
+    assert_eq!(stage.acquire(stage.patient(playback(4))), Acquired::Waiting);
+    stage.agrees();
+    stage.close(two);
+    assert!(stage.late(playback(4)).is_some());
+    // And whoever waits has what is allowed again.
+    assert_eq!(stage.acquire(stage.patient(playback(5))), Acquired::Waiting);
+    stage.allow(0, 0);
+    assert!(stage.late(playback(5)).is_some());
+    stage.agrees();
+}
+
+#[test]
+fn where_fewer_are_allowed_what_lingers_is_closed_and_the_weaker_give_way() {
+    let mut stage = Stage::of(&[0]);
+    let [watched, left] = [playback(1), source(2)].map(|holder| stage.grant(Wish { strength: WEAK, ..wish(holder) }));
+    stage.set_strength(source(2), None);
+    assert!(stage.told.is_empty(), "there is no limit");
+    stage.allow(0, 1);
+    assert!(matches!(stage.last(source(2)), Some((Told::GiveUp { why: Why::Idle, .. }, _))), "{:?}", stage.told);
+    stage.closed(left);
+    assert_eq!(stage.last(playback(1)), None);
+    let strong = Wish { strength: STRONG, ..stage.patient(playback(3)) };
+    assert_eq!(stage.acquire(strong), Acquired::Waiting);
+    assert!(matches!(stage.last(playback(1)), Some((Told::GiveUp { why: Why::Preempted, .. }, _))));
+    stage.closed(watched);
+    assert!(stage.late(playback(3)).is_some());
+    // What nobody watches any more ends what is beyond.
+    let mut stage = Stage::of(&[2]);
+    let [_, second] = [1, 2].map(|n| stage.grant(wish(source(n))));
+    stage.allow(0, 1);
+    stage.set_strength(source(2), None);
+    assert!(matches!(stage.last(source(2)), Some((Told::GiveUp { why: Why::Idle, .. }, _))), "{:?}", stage.told);
+    stage.closed(second);
+    stage.set_strength(source(1), None);
+    assert_eq!(stage.last(source(1)), None, "it lingers");
+}
+
+#[test]
 fn accounts_that_may_not_be_used_are_left_out() {
     let account = |enabled, until| Account { enabled, until, ..Account::default() };
     let accounts = vec![account(false, None), account(true, Some(Date::from_micros(1_000_000))), account(true, None)];

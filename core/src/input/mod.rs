@@ -327,7 +327,16 @@ pub enum Input {
         /// Forward by so many µs; back where it is negative.
         by: i64,
     },
+    /// A provider says how many connections it allows for an account: no more are made at a time than that, or than are configured.
+    /// Those beyond it that are there go on.
+    Allowed {
+        /// The account.
+        account: AccountId,
+        /// How many; 0 = any number, or it does not say.
+        connections: u32,
+    },
 }
+
 /// What came in so far of one kind of packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Arrivals {

@@ -397,10 +397,17 @@ pub enum Note {
     AccountOverstated {
         /// The account.
         account: AccountId,
-        /// How many are configured; 0 = any number.
+        /// How many are configured.
         configured: u32,
         /// How many the provider allows.
         allowed: u32,
+    },
+    /// A provider's panel does not let an account in, or does not say. Said once, and when that changes.
+    AccountNotLetIn {
+        /// The account.
+        account: AccountId,
+        /// In words.
+        why: String,
     },
     /// Live streams of a provider's panel came as HLS that did not come as MPEG-TS: all are asked for so, until its catalogue is read
     /// anew.

@@ -423,6 +423,11 @@ impl Provider {
         self.forms.look_again();
     }
 
+    /// The account at this place among its own, counted from 0.
+    pub fn account(&self, place: usize) -> AccountId {
+        AccountId(self.first.saturating_add(place as u32))
+    }
+
     /// An episode of its panel's, as clients know it.
     pub fn episode(&self, id: u64, extension: &str) -> Option<Episode> {
         Episode::new(self.panel?, id, extension)

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdfast_core::id::Table;
-use holdfast_core::input::{AccountId, Left, Note, ProviderId};
+use holdfast_core::input::{AccountId, Input, Left, Note, ProviderId};
+use holdfast_core::journal::Recorded;
 use holdfast_core::time::{Time, Timers};
 use url::Url;
 
@@ -58,8 +59,8 @@ struct Task {
     /// Why the last reading failed, if it did.
     fault: Option<String>,
     counts: ReadCounts,
-    /// How many connections the panel allowed when it was said that more are configured.
-    overstated: Option<u32>,
+    /// What its panel said last of each of its accounts, by their places: how many connections it allows, or why it does not let it in.
+    logins: BTreeMap<usize, Result<Option<u32>, String>>,
     /// When the present answer has to be whole.
     until: Time,
 }
@@ -104,7 +105,7 @@ impl Catalogs {
                     read: None,
                     fault: None,
                     counts: ReadCounts::default(),
-                    overstated: None,
+                    logins: BTreeMap::new(),
                     until: Time::NEVER,
                 }
             })
@@ -383,12 +384,13 @@ impl Server {
     /// What is read is there to its end.
     fn catalog_whole(&mut self, now: Time, provider: ProviderId) {
         let seconds = self.wall(now).as_secs();
-        let Server { catalogs, providers, catalog, .. } = self;
+        let Server { catalogs, providers, catalog, edge, .. } = self;
         let Some(task) = catalogs.all.get_mut(provider.0 as usize) else { return };
         let link = task.connection.take().map(|connection| connection.link());
         let (Some(job), Some(own)) = (&mut task.job, providers.get(provider)) else { return };
         let taken = |kind, key| taken(providers, catalog, provider, kind, key);
-        let (got, next) = job.finish(own, seconds, &taken);
+        let serves = |place| serves(edge, own, place);
+        let (got, next) = job.finish(own, seconds, &taken, &serves);
         link.into_iter().for_each(|link| self.drop_link(link));
         match got {
             read::Got::Nothing => {}
@@ -397,7 +399,9 @@ impl Server {
                 let (skipped, beyond) = (catalogue.skipped, catalogue.beyond);
                 let note = Note::CatalogRead { provider, live, films, series, skipped, beyond };
                 self.actions.push_back(Action::Note(note));
-                self.compare_connections(provider, catalogue.connections);
+                if let Some(place) = self.providers.get(provider).and_then(|own| own.settings.reads_with()) {
+                    self.panel_says(provider, place, Ok(catalogue.connections));
+                }
                 if let Some(own) = self.providers.get_mut(provider) {
                     own.read_anew(catalogue);
                 }
@@ -406,6 +410,7 @@ impl Server {
                     task.counts.reads += 1;
                 }
             }
+            read::Got::Login(place, said) => self.panel_says(provider, place, said),
             read::Got::Guide(programmes) => {
                 if programmes.whole {
                     let (all, skipped) = (programmes.len() as u64, programmes.skipped);
@@ -419,28 +424,60 @@ impl Server {
         self.read_next(now, provider, next);
     }
 
-    /// Tells the operator who configured more connections for the account that its panel is read with than that allows: whoever is
-    /// the first to use one too many would only see that it fails.
-    fn compare_connections(&mut self, provider: ProviderId, allowed: Option<u32>) {
-        let Some(account) = self.providers.get(provider).and_then(|own| own.settings.reads_with()) else { return };
-        let all = &self.edge().config().providers;
-        let before: usize = all.iter().take(provider.0 as usize).map(|own| own.accounts.len()).sum();
-        let own = all.get(provider.0 as usize).and_then(|own| own.accounts.get(account));
-        let Some(configured) = own.map(|own| own.max_connections) else { return };
-        let over = allowed.filter(|allowed| configured == 0 || configured > *allowed);
+    /// What a panel says of one of its accounts: no more connections are made than it allows, and who configured more, or has an
+    /// account that it does not let in, is told before somebody wants to play.
+    fn panel_says(&mut self, provider: ProviderId, place: usize, said: Result<Option<u32>, String>) {
+        let Some(account) = self.providers.get(provider).map(|own| own.account(place)) else { return };
         let Some(task) = self.catalogs.task(provider) else { return };
-        if let Some(allowed) = over.filter(|_| task.overstated != over) {
-            let account = AccountId((before + account) as u32);
-            self.actions.push_back(Action::Note(Note::AccountOverstated { account, configured, allowed }));
+        let before = task.logins.insert(place, said.clone());
+        if before.as_ref() == Some(&said) {
+            return;
         }
-        if let Some(task) = self.catalogs.task(provider) {
-            task.overstated = over;
+        match said {
+            Ok(said) => {
+                // A panel that never said anything says nothing new.
+                if said.is_some() || before.is_some() {
+                    self.inbox.push_back(Input::Allowed { account, connections: said.unwrap_or(0) });
+                }
+                let all = &self.edge().config().providers;
+                let own = all.get(provider.0 as usize).and_then(|own| own.accounts.get(place));
+                let configured = own.map_or(0, |own| own.max_connections);
+                if let Some(allowed) = said.filter(|allowed| configured > *allowed) {
+                    self.actions.push_back(Action::Note(Note::AccountOverstated { account, configured, allowed }));
+                }
+            }
+            // What it allowed is held to until it says something else.
+            Err(why) => self.actions.push_back(Action::Note(Note::AccountNotLetIn { account, why })),
         }
+    }
+
+    /// How many connections a panel says that it allows for an account of its own.
+    pub(crate) fn allowed(&self, provider: ProviderId, account: AccountId) -> Option<u32> {
+        let task = self.catalogs.all.get(provider.0 as usize)?;
+        let place = account.0.checked_sub(self.providers.get(provider)?.account(0).0)?;
+        task.logins.get(&(place as usize))?.as_ref().ok().copied().flatten()
+    }
+
+    /// The panel could not be asked of one of its accounts, which says nothing of the others, nor of its catalogue.
+    fn login_failed(&mut self, now: Time, provider: ProviderId, place: usize, why: String) {
+        self.panel_says(provider, place, Err(why));
+        let seconds = self.wall(now).as_secs();
+        let Server { catalogs, providers, edge, .. } = self;
+        let Some((task, own)) = catalogs.task(provider).zip(providers.get(provider)) else { return };
+        let link = task.connection.take().map(|connection| connection.link());
+        task.rest = Vec::new();
+        let Some(job) = &mut task.job else { return };
+        let next = job.log_in(&own.settings, place + 1, seconds, &|place| serves(edge, own, place));
+        link.into_iter().for_each(|link| self.drop_link(link));
+        self.read_next(now, provider, next);
     }
 
     /// What is read of a provider cannot be had at present, or not to its end: what there is, is kept.
     pub(super) fn catalog_failed(&mut self, now: Time, provider: ProviderId, why: String) {
         let Some(task) = self.catalogs.task(provider) else { return };
+        if let Some(place) = task.job.as_ref().and_then(|job| job.logs_in()) {
+            return self.login_failed(now, provider, place, why);
+        }
         let (job, connection) = (task.job.take(), task.connection.take());
         task.rest = Vec::new();
         task.failures = task.failures.saturating_add(1);
@@ -470,6 +507,11 @@ impl Server {
             self.actions.push_back(Action::Note(Note::CatalogFault { provider, why, left }));
         }
     }
+}
+
+/// Whether the account of a provider at this place is used.
+fn serves(edge: &Recorded, own: &providers::Provider, place: usize) -> bool {
+    edge.edge().accounts().account(own.account(place)).is_some_and(|state| state.serves)
 }
 
 /// Whether an id that clients know belongs to something else: in another provider's catalogue, or to a channel of our own.

@@ -30,6 +30,9 @@ pub fn paneled() -> Desk {
         let asked = desk.serves(answer);
         assert!(asked.contains(&format!("&action={action} ")), "{asked}");
     }
+    // What it allows for the other account.
+    let asked = desk.serves("{\"user_info\":{\"auth\":1,\"max_connections\":\"3\"}}");
+    assert!(asked.starts_with("GET /player_api.php?username=w&password=z HTTP"), "{asked}");
     assert!(desk.serves(XML).starts_with("GET /xmltv.php?username=u&password=v HTTP"));
     assert_eq!(desk.read_notes(), ["1 1 1 0"]);
     desk
@@ -362,11 +365,77 @@ fn a_login_that_a_panel_refuses_is_said_so() {
     assert!(notes[0].contains("does not know this name and password") && !notes[0].contains("hunter"), "{notes:?}");
 }
 
+/// A panel that is read with the first of three accounts, which may have two connections each.
+fn of_three() -> Desk {
+    let settings = provider("http://panel.example:8080", &[("u", "v"), ("w", "z"), ("y", "x")]);
+    let account = Account { max_connections: 2, ..Account::default() };
+    let accounts = vec![account.clone(), Account { enabled: false, ..account.clone() }, account];
+    let tv = Provider { name: settings.name.clone(), accounts, ..Provider::default() };
+    let config = Config { providers: vec![tv], ..Config::default() };
+    let mut desk = Desk::open(config, Settings { providers: vec![settings], ..Settings::default() });
+    desk.run(0);
+    desk
+}
+
+fn reads_of_three(desk: &mut Desk, third: &str) {
+    desk.serves("{\"user_info\":{\"auth\":1,\"max_connections\":2}}");
+    for answer in ["[]", r#"[{"name":"One","stream_id":11,"epg_channel_id":"one.example"}]"#, "[]", "[]", "[]", "[]"] {
+        desk.serves(answer);
+    }
+    let asked = if third.starts_with("HTTP/") {
+        let (link, path) = asked(desk);
+        desk.link_says(link, third);
+        format!("GET {path} HTTP")
+    } else {
+        desk.serves(third)
+    };
+    assert!(asked.starts_with("GET /player_api.php?username=y&password=x HTTP"), "one that is not used is left out: {asked}");
+    assert!(desk.serves(XML).starts_with("GET /xmltv.php?username=u&password=v HTTP"), "then the guide");
+    let next = desk.now + 3_600_000;
+    desk.run(next);
+}
+
+#[test]
+fn each_account_is_asked_for_and_one_that_is_not_let_in_stops_nothing() {
+    let mut desk = of_three();
+    let limits = |desk: &mut Desk| {
+        let all = desk.status()["providers"][0]["accounts"].clone();
+        [0, 1, 2].map(|place: usize| (all[place]["limit"].as_u64(), all[place]["allowed"].as_u64()))
+    };
+    reads_of_three(&mut desk, "{\"user_info\":{\"auth\":1,\"max_connections\":1}}");
+    assert_eq!(limits(&mut desk), [(Some(2), Some(2)), (Some(2), None), (Some(1), Some(1))]);
+    let told = |desk: &mut Desk| -> Vec<String> {
+        let notes = std::mem::take(&mut desk.notes);
+        let own = notes.into_iter().filter_map(|note| match note {
+            Note::AccountNotLetIn { account, why } => Some(format!("{} {why}", account.0)),
+            Note::CatalogFault { why, .. } => Some(why),
+            _ => None,
+        });
+        own.collect()
+    };
+    assert!(told(&mut desk).is_empty());
+    for (answer, why) in [
+        ("{\"user_info\":{\"auth\":0}}", "does not know this name and password"),
+        ("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n", "403"),
+        ("HTTP/1.1 302 Found\r\nLocation: ftp://x/\r\nContent-Length: 0\r\n\r\n", "http"),
+    ] {
+        reads_of_three(&mut desk, answer);
+        let said = told(&mut desk);
+        assert!(said.len() == 1 && said[0].starts_with("2 ") && said[0].contains(why), "{answer}: {said:?}");
+        reads_of_three(&mut desk, answer);
+        assert!(told(&mut desk).is_empty(), "it is told once");
+        assert_eq!(limits(&mut desk)[2].0, Some(1), "what it allowed is held to");
+        assert!(!said[0].contains("password=x"), "{said:?}");
+    }
+    reads_of_three(&mut desk, "{\"user_info\":{\"auth\":1}}");
+    assert_eq!(limits(&mut desk)[2], (Some(2), None));
+}
+
 #[test]
 fn more_connections_than_a_panel_allows_are_told_once_and_when_that_changes() {
     for (configured, says, allowed, told) in [
         (2, r#""1""#, Some(1), vec![(2, 1)]),
-        (0, "3", Some(3), vec![(0, 3)]),
+        (0, "3", Some(3), vec![]),
         (2, "2", Some(2), vec![]),
         (1, "5", Some(5), vec![]),
         (2, "0", None, vec![]),
@@ -398,10 +467,13 @@ fn more_connections_than_a_panel_allows_are_told_once_and_when_that_changes() {
         };
         assert_eq!(overstated(&desk), told, "{configured} of {says}");
         let account = desk.status()["providers"][0]["accounts"][0].clone();
-        assert_eq!((&account["limit"], &account["allowed"]), (&configured.into(), &serde_json::json!(allowed)));
-        if configured == 0 {
-            read(&mut desk, "4");
-            assert_eq!(overstated(&desk), [(0, 3), (0, 4)]);
+        let limit = allowed.filter(|allowed| configured == 0 || configured > *allowed).unwrap_or(configured);
+        assert_eq!((&account["limit"], &account["allowed"]), (&limit.into(), &serde_json::json!(allowed)));
+        if configured == 2 {
+            read(&mut desk, "1");
+            read(&mut desk, "0");
+            let account = &desk.status()["providers"][0]["accounts"][0];
+            assert_eq!((&account["limit"], &account["allowed"]), (&2.into(), &serde_json::Value::Null));
         }
     }
 }

@@ -72,7 +72,7 @@ fn whoever_is_refused_a_stream_is_told_what_its_provider_answered() {
         ("404 Not Found\r\nContent-Length: 0", "the origin answers 404"),
         ("403 Forbidden\r\nContent-Length: 0", "the origin answers 403: it refuses the credentials"),
         ("500 Oh\r\nContent-Length: 0", "the origin answers 500"),
-        ("200 OK\r\nContent-Type: text/html", "web page"),
+        ("200 OK\r\nContent-Type: text/html\r\nContent-Length: 0", "web page"),
         ("200 OK\r\nContent-Length: 0", "the origin ended the stream"),
     ] {
         let mut desk = desk(1, Settings::default());

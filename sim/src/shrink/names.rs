@@ -204,6 +204,7 @@ impl Names {
             Input::Closed { allocation } => to.allocation(allocation)?,
             Input::Tick
             | Input::ClockSet { .. }
+            | Input::Allowed { .. }
             | Input::Offer { .. }
             | Input::Hangup { .. }
             | Input::Drain

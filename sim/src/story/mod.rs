@@ -403,6 +403,7 @@ fn of_the_edge(note: &Note) -> Option<(Weight, &'static str)> {
         Note::RateLimited { .. } => (Weight::Notice, "too many requests"),
         Note::ConnectionsFull { .. } => (Weight::Loss, "full"),
         Note::LoginFailed { .. } => (Weight::Notice, "login failed"),
+        Note::AccountNotLetIn { .. } => (Weight::Notice, "account not let in"),
         Note::LiveAsHls { .. } => (Weight::Notice, "live as hls"),
         Note::AccountOverstated { .. } => (Weight::Notice, "account overstated"),
         Note::LoginsLocked { .. } => (Weight::Notice, "locked out"),

@@ -161,6 +161,8 @@ names! {
         LateKick = "late-kick",
         /// The wall clock is set.
         SetClock = "set-clock",
+        /// A panel says how many connections it allows for an account.
+        PanelAllows = "panel-allows",
         /// A player that is refused asks again at once.
         RetryAtOnce = "retry-at-once",
         /// A player opens the next before it closes this.

@@ -185,6 +185,7 @@ impl World<'_> {
             let by = self.dice.random_range(-30_000_000..=30_000_000);
             self.deliver(Input::ClockSet { by })?;
         }
+        self.allow()?;
         let endpoint = self.dice.random_range(0..self.truth.places.len());
         match self.dice.random_range(0..6) {
             0 | 1 => self.crowd(endpoint),
@@ -245,6 +246,7 @@ impl World<'_> {
         self.plan = self.plan.healed();
         self.heal_origins();
         self.heal_providers();
+        self.allow_all()?;
         if let Some(until) = self.driver.still {
             self.run(until)?;
         }

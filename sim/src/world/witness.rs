@@ -67,6 +67,11 @@ impl Witness {
                 }
             }
             Input::Play { .. } | Input::Kick { .. } | Input::ClockSet { .. } => {}
+            Input::Allowed { account, .. } => {
+                if truth.titles.accounts.get(account.0 as usize).is_some_and(|own| !own.open.is_empty()) {
+                    self.faults.add(Fault::PanelAllows);
+                }
+            }
             Input::Join { feed, .. } => {
                 if !truth.feeds.contains_key(feed) {
                     self.faults.add(Fault::Nonsense);

@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let rewriter = Rewriter { base: &base, imported: &imported, low_latency, limits };
     let _ = defined(playlist, &rewriter);
     let mut asked = 0;
-    let Ok(out) = rewriter.rewrite(playlist, &mut |kind, url| {
+    let Ok(out) = rewriter.rewrite(playlist, &mut |_, kind, url| {
         asked += 1;
         let _ = kind.served();
         assert!(matches!(url.scheme(), "http" | "https"));
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     // A player that reads it asks for nothing but what is ours, or what nobody fetches.
     let plain = Variables::default();
     let rewriter = Rewriter { imported: &plain, ..rewriter };
-    let _ = rewriter.rewrite(out.text.as_bytes(), &mut |_, url| {
+    let _ = rewriter.rewrite(out.text.as_bytes(), &mut |_, _, url| {
         assert!(url.as_str().starts_with("http://provider.example/hls/"), "{url} is left");
         Some(String::from("/"))
     });

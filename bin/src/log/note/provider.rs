@@ -55,11 +55,14 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
         }
         Note::AccountOverstated { account, configured, allowed } => {
             let (id, name) = place(settings, *account);
-            let configured = if *configured == 0 { String::from("any number") } else { configured.to_string() };
             let what = format!(
-                "account {name}: `max_connections` is {configured}, and its panel says that it allows {allowed}: write {allowed}, or what is one too many is refused there"
+                "account {name}: `max_connections` is {configured}, and its panel says that it allows {allowed}: no more than {allowed} are opened at a time; write {allowed}, or buy more"
             );
             of(id, Level::WARN, what)
+        }
+        Note::AccountNotLetIn { account, why } => {
+            let (id, name) = place(settings, *account);
+            of(id, Level::WARN, format!("account {name}: its panel says nothing of it: {why}"))
         }
         Note::LiveAsHls { provider } => of(
             *provider,
@@ -230,11 +233,10 @@ mod tests {
             tell(&note, &Settings::default(), NOTHING).sentence
         };
         assert!(
-            told(2).contains("`max_connections` is 2, and its panel says that it allows 1: write 1"),
+            told(2).contains("`max_connections` is 2, and its panel says that it allows 1: no more than 1 are opened"),
             "{}",
             told(2)
         );
-        assert!(told(0).contains("`max_connections` is any number, and"), "{}", told(0));
     }
 
     #[test]

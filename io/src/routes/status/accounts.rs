@@ -18,9 +18,9 @@ use crate::server::Server;
 pub(in crate::routes) struct Account {
     /// [`label`]
     name: String,
-    /// 0 = any number.
+    /// As configured, or as its panel allows, where that is less; 0 = any number.
     limit: u32,
-    /// How many its panel says that it allows; `None` where that does not say, or is read with another one.
+    /// How many its panel says that it allows; `None` where there is none, or it does not say.
     allowed: Option<u32>,
     /// Connections that the provider counts.
     used: u32,
@@ -116,7 +116,7 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
     let mut account = |state: AccountState<'_>| Account {
         name: label(server, state.account),
         limit: state.limit,
-        allowed: allowed(server, &state),
+        allowed: server.allowed(state.provider, state.account),
         used: state.used,
         reserved: state.reserved,
         resting: state.resting,
@@ -139,14 +139,6 @@ pub(in crate::routes) fn accounts(server: &Server, now: Time) -> BTreeMap<Provid
         all.entry(state.provider).or_default().push(account(state));
     }
     all
-}
-
-/// How many connections a panel says that it allows for an account with which it is read.
-fn allowed(server: &Server, state: &AccountState<'_>) -> Option<u32> {
-    let first = server.edge().accounts().accounts().find(|own| own.provider == state.provider)?.account;
-    let provider = server.providers().get(state.provider)?;
-    let place = state.account.0.checked_sub(first.0)? as usize;
-    provider.catalogue.connections.filter(|_| provider.settings.reads_with() == Some(place))
 }
 
 /// For whom each holder of an account has it.

@@ -1,4 +1,4 @@
-//! One reading of a provider: its catalogue, in one answer or several, then its guide.
+//! One reading of a provider: its catalogue, in one answer or several, what its panel says of the other accounts, then its guide.
 
 use std::sync::Arc;
 
@@ -20,11 +20,15 @@ pub(super) struct Job {
     unpacked: u64,
     /// Whether where it is was said by the provider and not by the operator.
     said_by_provider: bool,
+    /// Of the catalogue that was read, and what of its guide is wanted.
+    read: Option<(Arc<Catalogue>, GuideIds)>,
 }
 
 enum Stage {
     List(m3u::Reader),
     Panel(usize, xtream::Reader),
+    /// The panel is asked of the account at this place, which is not the one that it is read with.
+    Login(usize, xtream::Reader),
     Guide(Option<Box<guide::Reader>>),
 }
 
@@ -32,6 +36,8 @@ enum Stage {
 pub(super) enum Got {
     Nothing,
     Catalogue(Arc<Catalogue>),
+    /// What the panel said of the account at this place: how many connections it allows, or why that is not let in.
+    Login(usize, Result<Option<u32>, String>),
     Guide(Arc<Programmes>),
 }
 
@@ -52,11 +58,19 @@ impl Job {
         } else {
             (Stage::List(m3u::Reader::default()), Next::Read(settings.location.clone()))
         };
-        (Job { stage, catalogue, unpacking: Unpacking::default(), unpacked: 0, said_by_provider: false }, next)
+        (Job { stage, catalogue, unpacking: Unpacking::default(), unpacked: 0, said_by_provider: false, read: None }, next)
     }
 
     pub fn is_guide(&self) -> bool {
         matches!(self.stage, Stage::Guide(_))
+    }
+
+    /// The place of the account of which the panel is asked.
+    pub fn logs_in(&self) -> Option<usize> {
+        match self.stage {
+            Stage::Login(place, _) => Some(place),
+            _ => None,
+        }
     }
 
     pub fn is_said_by_provider(&self) -> bool {
@@ -76,7 +90,7 @@ impl Job {
         match &mut self.stage {
             Stage::Guide(Some(reader)) => return reader.push(data).map_err(str::to_owned),
             Stage::Guide(None) => return Ok(data.len()),
-            Stage::List(_) | Stage::Panel(..) => {}
+            Stage::List(_) | Stage::Panel(..) | Stage::Login(..) => {}
         }
         let mut unpacking = std::mem::take(&mut self.unpacking);
         let done = unpacking.push(data, |plain| self.plain(plain, settings, taken));
@@ -105,12 +119,22 @@ impl Job {
                 reader.push(Step::ALL[*step], data, &mut self.catalogue, &cx);
                 Ok(())
             }
+            Stage::Login(_, reader) => {
+                reader.push(Step::ALL[0], data, &mut self.catalogue, &cx);
+                Ok(())
+            }
             Stage::Guide(_) => Ok(()),
         }
     }
 
-    /// There is no more of it.
-    pub fn finish(&mut self, own: &Provider, now: u64, taken: &dyn Fn(Kind, u64) -> bool) -> (Got, Next) {
+    /// There is no more of it. `serves` says which accounts are used.
+    pub fn finish(
+        &mut self,
+        own: &Provider,
+        now: u64,
+        taken: &dyn Fn(Kind, u64) -> bool,
+        serves: &dyn Fn(usize) -> bool,
+    ) -> (Got, Next) {
         let settings = &own.settings;
         let unpacking = std::mem::take(&mut self.unpacking);
         if let Err(why) = unpacking.finish(|plain| self.plain(plain, settings, taken)) {
@@ -134,6 +158,11 @@ impl Job {
                     return (Got::Nothing, question(settings, next.action(), None));
                 }
             }
+            Stage::Login(place, reader) => {
+                let (place, mut said) = (*place, Catalogue::default());
+                let said = reader.finish(Step::ALL[0], now, &mut said).map(|()| said.connections);
+                return (Got::Login(place, said), self.log_in(settings, place + 1, now, serves));
+            }
             Stage::Guide(reader) => {
                 let Some((programmes, done)) = reader.take().map(|reader| reader.finish()) else {
                     return (Got::Nothing, Next::Done);
@@ -156,8 +185,33 @@ impl Job {
         }
         let mut catalogue = std::mem::take(&mut self.catalogue);
         let wanted = std::mem::take(&mut catalogue.guides);
-        let next = self.guide(settings, &catalogue, wanted, now);
-        (Got::Catalogue(Arc::new(catalogue)), next)
+        let catalogue = Arc::new(catalogue);
+        self.read = Some((Arc::clone(&catalogue), wanted));
+        (Got::Catalogue(catalogue), self.log_in(settings, 0, now, serves))
+    }
+
+    /// Asks a panel of its other accounts, from this place on, then for its guide.
+    pub fn log_in(
+        &mut self,
+        settings: &ProviderSettings,
+        from: usize,
+        now: u64,
+        serves: &dyn Fn(usize) -> bool,
+    ) -> Next {
+        let Some((catalogue, _)) = &self.read else { return Next::Done };
+        let reader = settings.reads_with();
+        let mut others = (from..settings.accounts.len()).filter(|place| Some(*place) != reader && serves(*place));
+        let found = others.find_map(|place| Some((place, settings.accounts[place].as_ref()?)));
+        if let Some((place, own)) = found.filter(|_| catalogue.is_panel)
+            && let Some(url) = panel_url(settings, own, "player_api.php", &[])
+        {
+            (self.stage, self.unpacking) = (Stage::Login(place, xtream::Reader::default()), Unpacking::default());
+            self.unpacked = 0;
+            return Next::Read(Location::Http(url));
+        }
+        let Some((catalogue, wanted)) = self.read.take() else { return Next::Done };
+        self.unpacking = Unpacking::default();
+        self.guide(settings, &catalogue, wanted, now)
     }
 
     fn guide(&mut self, settings: &ProviderSettings, catalogue: &Catalogue, wanted: GuideIds, now: u64) -> Next {

@@ -50,7 +50,7 @@ impl Bench<'_> {
             Output::Joined { request, .. } => {
                 let Some(play) = users.plays.get(&request) else { return Ok(()) };
                 let first = self.first_held(play);
-                let turn = play.stage == Stage::In;
+                let turn = play.stage == Stage::In || self.found_a_place(play);
                 holds!(turn, "play-6", "{request:?} is let in, is {:?}, and it is the turn of {first:?}", play.stage);
                 self.may_play(request, play)
             }
@@ -62,6 +62,11 @@ impl Bench<'_> {
             Output::Note(ref note) => self.play_note(note),
             _ => Ok(()),
         }
+    }
+
+    /// Whether one that came to its turn may have the place of another that was refused just before, in the same call.
+    fn found_a_place(&self, play: &Play) -> bool {
+        play.stage == Stage::Undecided && self.truth.users.free(play.viewing.user.0 as usize).is_some()
     }
 
     fn first_held(&self, play: &Play) -> Option<RequestId> {
@@ -104,11 +109,7 @@ impl Bench<'_> {
             let so = match reason {
                 RefuseReason::Draining => self.truth.draining,
                 RefuseReason::NotFound if nobody => true,
-                // It may have been let in, and refused, for the place of one that was refused just before it.
-                _ => {
-                    let user = play.viewing.user.0 as usize;
-                    play.stage == Stage::In || play.stage == Stage::Undecided && users.free(user).is_some()
-                }
+                _ => play.stage == Stage::In || self.found_a_place(play),
             };
             holds!(so, "play-2", "{request:?} is refused for {reason:?} and is {:?}", play.stage);
             return Ok(());

@@ -408,9 +408,11 @@ impl Truth {
         match *output {
             Output::Joined { request, viewer } => {
                 let users = &mut self.users;
+                let Some(user) = users.plays.get(&request).map(|play| play.viewing.user.0 as usize) else { return };
+                let place = users.free(user);
                 let Some(play) = users.plays.get_mut(&request) else { return };
                 play.stage = Stage::Seen(viewer);
-                let user = play.viewing.user.0 as usize;
+                play.place = play.place.or(place);
                 users.touched.insert(user);
                 users.users[user].started += 1;
                 users.seen.insert(viewer, request);

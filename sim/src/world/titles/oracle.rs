@@ -253,8 +253,11 @@ impl Bench<'_> {
         let until = settings.until.map(|until| until.time().max(self.truth.clock_set));
         let expired = until.is_some_and(|until| until + late + self.allowance.early <= self.now);
         holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
-        let (limit, open) = (settings.max_connections as usize, account.open.len());
-        let bears = limit + usize::from(settings.overlap && self.may_overlap());
+        // Or that its provider allows fewer since.
+        let before = account.before.filter(|(_, at)| since <= *at && self.now <= *at + late + self.allowance.early);
+        let (limit, open) = (account.limit as usize, account.open.len());
+        let bears = (limit + usize::from(settings.overlap && self.may_overlap()))
+            .max(before.map_or(0, |(before, _)| before as usize));
         holds!(
             limit == 0 || open < bears,
             "account-2",
@@ -517,7 +520,7 @@ impl Bench<'_> {
         // Whoever waits for its own connection to be closed may have been granted another already.
         let granted = titles.allocations.values().filter(|own| own.closed.is_none() && !own.is_used()).count();
         for (number, account) in titles.accounts.iter().enumerate().filter_map(usable) {
-            let limit = account.settings.max_connections as usize;
+            let limit = account.limit as usize;
             let upto = self.now - self.allowance.early - self.allowance.slack;
             let kept = titles.playbacks.iter().filter(|(playback, row)| {
                 let window = titles.traits(row.viewing.item).window;
@@ -541,7 +544,9 @@ impl Bench<'_> {
                 closing |= !used_by.is_used();
                 // What rests first comes too late.
                 let in_time = cooling < titles.settings.preemption_wait;
+                // Nor does one help where there are more than there may be.
                 if in_time
+                    && account.before.is_none()
                     && used_by.is_used()
                     && used_by.granted < row.since
                     && self.surely_weaker(used_by.holder, row)
@@ -757,7 +762,7 @@ impl Bench<'_> {
     /// Judges that no account bears one connection more than it has for longer than a grace.
     fn grace_is_over(&self, account: &super::truth::Account) -> Verdict {
         let titles = &self.truth.titles;
-        if account.open.len() <= account.settings.max_connections as usize {
+        if account.open.len() <= account.limit as usize {
             return Ok(());
         }
         for id in &account.open {
@@ -872,8 +877,10 @@ impl Bench<'_> {
     fn account_tables(&self, edge: &Edge) -> Verdict {
         let (titles, room) = (&self.truth.titles, edge.accounts());
         for state in room.accounts() {
-            let open = titles.accounts[state.account.0 as usize].open.len();
-            let most = state.limit + u32::from(state.graced);
+            let account = &titles.accounts[state.account.0 as usize];
+            let open = account.open.len();
+            holds!(state.limit == account.limit, "account-2", "{state:?} may have {}", account.limit);
+            let most = (state.limit + u32::from(state.graced)).max(account.before.map_or(0, |(before, _)| before));
             holds!(state.limit == 0 || state.used <= most, "account-2", "{state:?}");
             holds!(state.used as usize >= open, "account-2", "{open} are open of {state:?}");
         }

@@ -144,8 +144,7 @@ impl World<'_> {
     fn connect(&mut self, allocation: AllocationId) -> Result<(), Broken> {
         let Some(link) = self.connections.get_mut(&allocation) else { return Ok(()) };
         let (account, provider) = (link.account.0 as usize, link.provider);
-        let settings = &self.truth.titles.accounts[account].settings;
-        let (limit, overlap) = (settings.max_connections, u32::from(settings.overlap));
+        let (limit, most) = (self.truth.titles.accounts[account].limit, self.truth.titles.accounts[account].most());
         let (now, count) = (self.now, &mut self.counts[account]);
         let mood = self.providers[provider].mood;
         if mood == Mood::Unreachable {
@@ -156,13 +155,12 @@ impl World<'_> {
         count.open += 1;
         count.peak = count.peak.max(count.open);
         count.ghosts.retain(|until| *until > now);
-        if limit > 0 && count.open > limit + overlap {
-            let what =
-                format!("account {account} bears {limit} connections and {overlap} more, and gets {}", count.open);
+        if limit > 0 && count.open > most {
+            let what = format!("account {account} bears {limit} connections, {most} at most, and gets {}", count.open);
             return Err(Broken { id: "account-2", what });
         }
         let ghosts = count.ghosts.len() as u32;
-        if limit > 0 && count.open + ghosts > limit + overlap {
+        if limit > 0 && count.open + ghosts > most {
             self.witness.faults.add(Fault::ProviderCountsLate);
             // What it refuses it does not count.
             (link.counted, count.open) = (false, count.open - 1);
@@ -318,6 +316,27 @@ impl World<'_> {
         }
         // What was taken by one that never answers is answered late.
         self.patience = Duration::from_secs(3);
+    }
+
+    /// A panel says how many connections it allows.
+    pub(in super::super) fn allow(&mut self) -> Result<(), Broken> {
+        let accounts = self.truth.titles.accounts.len();
+        if accounts > 0 && self.plan.strikes(Fault::PanelAllows, &mut self.dice) {
+            let account = AccountId(self.dice.random_range(0..accounts) as u32);
+            let connections = *pick(&mut self.dice, &[0, 1, 1, 2, 5]);
+            self.deliver(Input::Allowed { account, connections })?;
+        }
+        Ok(())
+    }
+
+    /// Panels allow what is configured.
+    pub(in super::super) fn allow_all(&mut self) -> Result<(), Broken> {
+        for (account, place) in self.truth.titles.accounts.clone().into_iter().zip(0..) {
+            if account.limit != account.settings.max_connections {
+                self.deliver(Input::Allowed { account: AccountId(place), connections: 0 })?;
+            }
+        }
+        Ok(())
     }
 
     /// What somebody wants of a provider takes so long to send.

@@ -174,6 +174,10 @@ impl Allocation {
 pub struct Account {
     pub provider: ProviderId,
     pub settings: config::Account,
+    /// How many connections it may have at a time: as configured, or fewer, since its provider said so; 0 = any number.
+    pub limit: u32,
+    /// What it could have before that became less, and since when; what was granted before is there still.
+    pub before: Option<(u32, Time)>,
     /// What was granted and is not closed.
     pub open: BTreeSet<AllocationId>,
     /// When a connection was last closed, and of which title.
@@ -181,6 +185,31 @@ pub struct Account {
     /// When somebody last gave way, or its lease was over.
     pub eased: Option<Time>,
     pub grants: u64,
+}
+
+impl Account {
+    /// Its provider allows so many connections; 0 = any number.
+    fn allow(&mut self, now: Time, connections: u32) {
+        let configured = self.settings.max_connections;
+        let limit = if configured == 0 || connections == 0 { configured.max(connections) } else { configured.min(connections) };
+        if limit == 0 || self.limit > 0 && limit >= self.limit {
+            // What was there before may still be beyond it.
+            self.before = self.before.filter(|_| limit > 0);
+        } else {
+            let most = if self.limit == 0 { u32::MAX } else { self.limit + u32::from(self.settings.overlap) };
+            self.before = Some((self.before.map_or(most, |(before, _)| before.max(most)), now));
+        }
+        if limit != self.limit {
+            self.eased = Some(now);
+        }
+        self.limit = limit;
+    }
+
+    /// How many connections may be there, for all that it was before.
+    pub fn most(&self) -> u32 {
+        let most = if self.limit == 0 { u32::MAX } else { self.limit + u32::from(self.settings.overlap) };
+        self.before.map_or(most, |(before, _)| before.max(most))
+    }
 }
 
 /// A title that is, or was, watched as a live stream.
@@ -272,6 +301,8 @@ impl Titles {
             let account = move |settings: &config::Account| Account {
                 provider: ProviderId(place as u32),
                 settings: settings.clone(),
+                limit: settings.max_connections,
+                before: None,
                 open: BTreeSet::new(),
                 closed: None,
                 eased: None,
@@ -618,16 +649,35 @@ impl Titles {
         self.requests.entry(id).and_modify(|row| row.waits_since = waits_since);
     }
 
+    /// A provider says how many connections of an account it allows.
+    pub(super) fn allowed(&mut self, now: Time, account: AccountId, connections: u32) {
+        if let Some(account) = self.accounts.get_mut(account.0 as usize) {
+            account.allow(now, connections);
+        }
+    }
+
+    /// Whatever an account had beyond what it may have now is gone, whether it was heard of or not.
+    fn settle_limit(&mut self, now: Time, account: AccountId) {
+        let slack = self.slack;
+        let Some(account) = self.accounts.get_mut(account.0 as usize) else { return };
+        let seen = account.before.is_some_and(|(_, at)| now > at + LATE + CLOSING + slack * 2);
+        if seen && account.open.len() <= account.limit as usize {
+            account.before = None;
+        }
+    }
+
     fn closed(&mut self, now: Time, id: AllocationId) {
         let Some(row) = self.allocations.get_mut(&id).filter(|row| row.closed.is_none()) else { return };
         row.closed = Some(now);
         self.leaving.remove(&id);
-        let request = row.request;
-        let account = &mut self.accounts[row.account.0 as usize];
+        let (request, of) = (row.request, row.account);
+        let account = &mut self.accounts[of.0 as usize];
         account.open.remove(&id);
         account.closed = Some(now);
+        self.settle_limit(now, of);
+        let account = &mut self.accounts[of.0 as usize];
         // Where there are no more than there may be, none is one more.
-        if account.open.len() <= account.settings.max_connections as usize {
+        if account.open.len() <= account.limit as usize {
             let open = account.open.clone();
             open.iter().for_each(|id| {
                 self.allocations.entry(*id).and_modify(|row| row.over = false);
@@ -659,8 +709,7 @@ impl Titles {
         let account = &mut self.accounts[grant.account.0 as usize];
         account.grants += 1;
         account.open.insert(grant.allocation);
-        let limit = account.settings.max_connections;
-        let over = limit > 0 && account.open.len() > limit as usize;
+        let over = account.limit > 0 && account.before.is_none() && account.open.len() > account.limit as usize;
         let row = Allocation {
             account: grant.account,
             holder,

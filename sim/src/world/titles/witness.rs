@@ -151,7 +151,7 @@ impl Witness {
 
     fn granted(&mut self, truth: &Truth, account: usize) {
         let account = &truth.titles.accounts[account];
-        let limit = account.settings.max_connections as usize;
+        let limit = account.limit as usize;
         if limit > 0 && account.open.len() >= limit {
             self.marks.add(Mark::OneMoreThanThereAre);
         }

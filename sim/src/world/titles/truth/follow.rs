@@ -38,6 +38,7 @@ impl Truth {
             _ => false,
         };
         match input {
+            Input::Allowed { account, connections } => titles.allowed(now, *account, *connections),
             Input::Hangup { request } => {
                 let stage = titles.requests.get(request).map(|row| row.stage);
                 match stage {
