@@ -520,7 +520,7 @@ keys! {
         |s, n| &mut s.providers[n].refresh, Span(ms(60_000), Duration::from_secs(30 * 24 * 3600));
     "provider[].user_agent", "What it is told that we are. Empty: Holdfast with its version.",
         |s, n| &mut s.providers[n].user_agent, Text;
-    "provider[].output", "How live streams of a panel are asked for: \"ts\", which many viewers share, \"m3u8\" (HLS), or \"auto\": ts unless the panel has none.",
+    "provider[].output", "How live streams of a panel are asked for: \"ts\", which many viewers share, \"m3u8\" (HLS), or \"auto\": ts unless the panel says, or shows, that it has none.",
         |s, n| &mut s.providers[n].output, Words(&[("auto", Output::Auto), ("ts", Output::Ts), ("m3u8", Output::M3u8)]);
     "provider[].via", "Whether it is told that requests came through here (Via), as a Holdfast should be that could lead back here; some turn away what passed a proxy.",
         |s, n| &mut s.providers[n].via, Flag;
@@ -541,7 +541,7 @@ keys! {
         |s, n| &mut s.accounts[n].username, Credential;
     "account[].password", "The same.",
         |s, n| &mut s.accounts[n].password, Credential;
-    "account[].max_connections", "How many connections the provider allows it at once; 0: any number.",
+    "account[].max_connections", "How many connections the provider allows it at once; fewer where its panel says so; 0: as many as its panel says, or any number.",
         |s, n| &mut s.accounts[n].core.max_connections, Count(0, 1_000_000);
     "account[].priority", "Accounts of a lower one are used first, those of the same one in turn.",
         |s, n| &mut s.accounts[n].core.priority, Priority;

@@ -101,6 +101,8 @@ fn users_have_a_name_of_their_own_and_a_password() {
     let faults = |text: &str| parse(text, "f.toml").expect_err("refused").to_string();
     let no_name = faults("[[user]]\npassword = 'x'");
     assert!(no_name.contains("has no name"), "{no_name}");
+    let odd = faults("[[user]]\nname = 'anna x'\npassword = 'x'");
+    assert!(odd.contains("anna x") && !odd.contains("has no name"), "it has one: {odd}");
     let no_password = faults("[[user]]\nname = 'anna'");
     assert!(no_password.contains("\"anna\" has no password"), "{no_password}");
     let twice = faults("user = [{ name = 'a', password = 'x' }, { name = 'a', password = 'y' }]");

@@ -36,7 +36,10 @@ fn desk() -> (Desk, String) {
     let mut desk = Desk::open(config, settings);
     desk.run(0);
     for (user, password) in [("a", "b"), ("e", "f")] {
-        desk.serves(format!("#EXTM3U\n#EXTINF:-1,Film\nhttp://l.example/movie/{user}/{password}/3.mp4\n"));
+        desk.serves(format!(
+            "#EXTM3U\n#EXTINF:-1,Film\nhttp://l.example/movie/{user}/{password}/3.mp4\n\
+             #EXTINF:-1,List\nhttp://l.example/live/{user}/{password}/2.m3u8\n"
+        ));
     }
     let films = desk.api("anna", "get_vod_streams");
     let path = format!("/movie/anna/x/{}.mp4", films[0]["stream_id"]);
@@ -118,6 +121,32 @@ fn media_that_is_called_a_page_is_media_all_the_same() {
     assert_eq!(failures(&desk), []);
     let head = desk.ask(&format!("HEAD {path} HTTP/1.1\r\nHost: h\r\n\r\n"));
     assert_eq!((status_of(&head), header(&head, "Content-Length").as_deref()), (200, Some("8")));
+}
+
+#[test]
+fn a_page_in_place_of_a_segment_is_none_and_what_no_media_is_may_be_one() {
+    let (mut desk, _) = desk();
+    let streams = desk.api("anna", "get_live_streams");
+    let client = desk.wants(&format!("/live/anna/x/{}.m3u8", streams[0]["stream_id"]), "");
+    answers(
+        &mut desk,
+        "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.apple.mpegurl\r\nConnection: close\r\nContent-Length: 113\r\n\r\n\
+         #EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-KEY:METHOD=AES-128,URI=\"k\"\n#EXTINF:4,\n1.ts\n#EXTINF:4,\n2.ts\n#EXT-X-ENDLIST\n",
+    );
+    let list = desk.read(client);
+    let sealed = |line: &str| Some(format!("/hls/{}", line.split("hls/").nth(1)?.trim_end_matches('"')));
+    let paths: Vec<String> = body(&list).lines().filter_map(sealed).collect();
+    assert_eq!(paths.len(), 3, "{list}");
+    let page = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>";
+    let client = desk.wants(&paths[1], "");
+    answers(&mut desk, page);
+    let answer = desk.read(client);
+    assert!(status_of(&answer) == 502 && answer.contains("a page where media was to come"), "{answer}");
+    // What is not media begins as it likes.
+    desk.run(desk.now + 5_000);
+    let client = desk.wants(&paths[0], "");
+    answers(&mut desk, page);
+    assert_eq!(body(&desk.read(client)), "<html>");
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn users(reader: &mut Reader<'_>) {
         let [element, name, password] = ["", ".name", ".password"].map(|key| format!("user[{n}]{key}"));
         if user.name.is_empty() {
             let right = String::from("write `name`, such as name = \"anna\"");
-            reader.conflict(&[&element], String::from("has no name"), right);
+            reader.conflict(&[&element, &name], String::from("has no name"), right);
             continue;
         }
         if reader.settings.logins[n].password.is_none() {

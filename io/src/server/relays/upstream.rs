@@ -8,6 +8,7 @@ use url::Url;
 
 use super::answer::{self, Asked, Verdict};
 use super::{ANSWER, DOCUMENT, End, From, Granted, Promise, Relay, Stage, Stream, Upstream, What};
+use crate::hls::sealed;
 use crate::http::client::{Event, Exchange, Get, REDIRECTS, ResponseHead};
 use crate::http::field::{self, CONTENT_RANGE};
 use crate::http::{FieldValue, Response, Via};
@@ -199,7 +200,12 @@ impl Server {
                 return self.relay_failed(request, Failure::Unusable, why);
             }
         };
-        let may_be_page = matches!(errand.from, From::Title(_)) && answer::may_be_page(asked, head);
+        let is_media = match &errand.from {
+            From::Title(_) => true,
+            From::Child(own) => own.kind == sealed::Kind::Media,
+            From::File(_) => false,
+        };
+        let may_be_page = is_media && answer::may_be_page(asked, head);
         match answer::judge(asked, head) {
             Verdict::Document => {
                 let until = now + ANSWER;

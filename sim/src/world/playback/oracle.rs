@@ -50,7 +50,7 @@ impl Bench<'_> {
             Output::Joined { request, .. } => {
                 let Some(play) = users.plays.get(&request) else { return Ok(()) };
                 let first = self.first_held(play);
-                let turn = play.stage == Stage::In || self.found_a_place(play);
+                let turn = play.stage == Stage::In;
                 holds!(turn, "play-6", "{request:?} is let in, is {:?}, and it is the turn of {first:?}", play.stage);
                 self.may_play(request, play)
             }

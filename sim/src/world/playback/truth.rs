@@ -398,7 +398,10 @@ impl Truth {
             } else if let Some(request) = self.users.users[user].held.first().copied() {
                 self.let_in(now, request, place);
             } else {
-                break;
+                // Of those that came to their turn in this very call nothing was said so far.
+                let is_next = |own: &&RequestId| self.users.plays[*own].stage == Stage::Undecided;
+                let Some(request) = self.users.users[user].rows.iter().find(is_next).copied() else { break };
+                self.let_in(now, request, place);
             }
         }
     }
@@ -408,11 +411,9 @@ impl Truth {
         match *output {
             Output::Joined { request, viewer } => {
                 let users = &mut self.users;
-                let Some(user) = users.plays.get(&request).map(|play| play.viewing.user.0 as usize) else { return };
-                let place = users.free(user);
                 let Some(play) = users.plays.get_mut(&request) else { return };
                 play.stage = Stage::Seen(viewer);
-                play.place = play.place.or(place);
+                let user = play.viewing.user.0 as usize;
                 users.touched.insert(user);
                 users.users[user].started += 1;
                 users.seen.insert(viewer, request);
