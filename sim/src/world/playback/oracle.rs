@@ -358,7 +358,11 @@ impl Bench<'_> {
         match *note {
             Note::PlaybackStarted { playback, place, waited, .. } => {
                 let (request, play) = row(playback)?;
-                let so = matches!(play.stage, Stage::Seen(_)) && play.place == Some(place);
+                // A better place may have become free in this very call, after it was let in for all that could be known.
+                let better = play.place == Some(Place::Soft)
+                    && users.free(play.viewing.user.0 as usize) == Some(Place::Normal)
+                    && self.now == play.let_in;
+                let so = matches!(play.stage, Stage::Seen(_)) && (play.place == Some(place) || better);
                 holds!(so, "play-1", "{request:?} starts on a {place:?} place, but {:?}, {:?}", play.place, play.stage);
                 let (truth, told) = (self.now.since(play.asked), Duration::from_micros(waited));
                 let same = told <= truth + self.allowance.early && truth <= told + self.allowance.early;

@@ -44,6 +44,8 @@ pub struct Play {
     pub order: u64,
     pub stage: Stage,
     pub place: Option<Place>,
+    /// When it was last let in.
+    pub let_in: Time,
     /// A grace of it ran out in vain.
     pub fallen: bool,
     /// By whom it was evicted.
@@ -231,7 +233,7 @@ impl Truth {
             Input::Play { request, viewing } if !elsewhere && !users.is_play(request) => {
                 users.orders += 1;
                 let (order, stage) = (users.orders, Stage::Asked);
-                let play = Play { viewing, asked: now, order, stage, place: None, fallen: false, evicted: None };
+                let play = Play { viewing, asked: now, order, stage, place: None, let_in: Time::ZERO, fallen: false, evicted: None };
                 users.plays.insert(request, play);
                 (users.fresh, users.asking) = (Some(request), Some(request));
             }
@@ -331,7 +333,7 @@ impl Truth {
 
     fn let_in(&mut self, now: Time, request: RequestId, place: Place) {
         let Some(play) = self.users.plays.get_mut(&request) else { return };
-        (play.stage, play.place) = (Stage::In, Some(place));
+        (play.stage, play.place, play.let_in) = (Stage::In, Some(place), now);
         let (user, item) = (play.viewing.user.0 as usize, play.viewing.item);
         self.users.users[user].held.retain(|own| *own != request);
         let Some(feed) = item.feed() else { return };
@@ -425,6 +427,12 @@ impl Truth {
                     self.users.fall(now, request);
                 }
                 self.block(now, input, request, reason == ViewerEnd::Kicked);
+            }
+            Output::Note(Note::PlaybackStarted { playback, place, .. }) => {
+                let request = self.users.named(playback);
+                if let Some(play) = request.and_then(|request| self.users.plays.get_mut(&request)) {
+                    play.place = Some(place);
+                }
             }
             Output::Note(Note::PlaybackEnded { playback, reason, .. }) => {
                 let Some(request) = self.users.named(playback) else { return };

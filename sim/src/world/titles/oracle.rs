@@ -254,7 +254,7 @@ impl Bench<'_> {
         let expired = until.is_some_and(|until| until + late + self.allowance.early <= self.now);
         holds!(!expired, "account-1", "{:?} is granted and expired at {:?}", grant.account, settings.until);
         // Or that its provider allows fewer since.
-        let before = account.before.filter(|(_, at)| since <= *at && self.now <= *at + late + self.allowance.early);
+        let before = account.before.filter(|(_, at)| self.now <= *at + late + self.allowance.early);
         let (limit, open) = (account.limit as usize, account.open.len());
         let bears = (limit + usize::from(settings.overlap && self.may_overlap()))
             .max(before.map_or(0, |(before, _)| before as usize));
@@ -651,8 +651,13 @@ impl Bench<'_> {
         let so = match reason {
             ViewerEnd::Shutdown => titles.draining,
             ViewerEnd::Superseded => titles.requests.values().any(|other| {
+                // Or by one that names its playback by its token.
+                let named = match other.key {
+                    Key::Token(token) => row.playback.is_some() && titles.tokens.get(&token) == row.playback.as_ref(),
+                    _ => false,
+                };
                 other.order > row.order
-                    && (other.key == row.key || other.player() == row.player())
+                    && (other.key == row.key || other.player() == row.player() || named)
                     && other.want().is_some_and(|want| matches!(want, Want::Rest | Want::Part | Want::Setup))
             }),
             ViewerEnd::Kicked => matches!(input, Input::Kick { .. }),

@@ -35,6 +35,7 @@ impl Truth {
                 order: own.arrival(),
                 stage,
                 place: own.place(),
+                let_in: Time::ZERO,
                 fallen: false,
                 evicted: None,
             };
