@@ -652,10 +652,7 @@ impl Bench<'_> {
             ViewerEnd::Shutdown => titles.draining,
             ViewerEnd::Superseded => titles.requests.values().any(|other| {
                 // Or by one that names its playback by its token.
-                let named = match other.key {
-                    Key::Token(token) => row.playback.is_some() && titles.tokens.get(&token) == row.playback.as_ref(),
-                    _ => false,
-                };
+                let named = row.playback.is_some() && titles.named(other) == row.playback;
                 other.order > row.order
                     && (other.key == row.key || other.player() == row.player() || named)
                     && other.want().is_some_and(|want| matches!(want, Want::Rest | Want::Part | Want::Setup))

@@ -28,7 +28,7 @@ impl Bench<'_> {
         let settings = &account.settings;
         let usable =
             settings.enabled && settings.until.is_none_or(|until| !until.has_come(self.now + self.allowance.slack));
-        if settings.max_connections != 1 || !usable || cooling >= titles.settings.preemption_wait {
+        if account.limit != 1 || account.before.is_some() || !usable || cooling >= titles.settings.preemption_wait {
             return Ok(());
         }
         let plays = |(_, own): &(&PlaybackId, &Playback)| {
@@ -39,7 +39,7 @@ impl Bench<'_> {
         };
         let own = titles.playbacks.iter().filter(plays).map(|(own, _)| *own).find(|own| {
             let mut used = titles.allocations_of(Holder::Playback(*own));
-            used.any(|(_, own)| own.account == number && own.is_used())
+            used.any(|(_, own)| own.account == number && own.is_used() && own.granted < row.asked)
                 || titles.kept(number, self.now + self.allowance.early + self.allowance.slack).any(|kept| kept == *own)
         });
         holds!(own.is_none(), "account-11", "{id:?} finds no account, and {own:?} of its own user has {number:?}");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdfast_core::account::Holder;
 use holdfast_core::input::{
     ChannelId, FeedId, GivesWay, Grant, Input, Note, Output, PlaybackId, ProviderId, RefuseReason, RequestId, SourceId,
-    TitleId, Token, ViewerEnd,
+    TitleId, Token, ViewerEnd, Viewing,
 };
 use holdfast_core::playback::Place;
 use holdfast_core::time::Time;
@@ -125,6 +125,12 @@ impl Truth {
                 let same = |row: &&mut Playback| row.player() == player;
                 titles.playbacks.values_mut().filter(same).for_each(|row| row.stirred = now);
                 titles.stage(now, request, Stage::Over);
+                if reason != RefuseReason::Kicked {
+                    // What an operator ends now may have been that, and over by itself just before.
+                    let plays = titles.open.iter().any(|id| titles.requests[id].player() == player);
+                    let of = |viewing: &Viewing| (viewing.user, viewing.client, viewing.item) == player;
+                    titles.kicked = titles.kicked.filter(|(_, viewing)| plays || !of(viewing));
+                }
             }
             Output::Joined { request, viewer } => {
                 titles.stage(now, request, Stage::Seen(viewer));
