@@ -267,7 +267,9 @@ impl Truth {
             Output::Note(Note::PlaybackPromoted { .. }) => self.gave_up(now),
             // Who waited too long for a permit has none.
             Output::Refuse { request, reason }
+                // Nor need a client have gone whose user's time was over before it went.
                 if reason != RefuseReason::Busy
+                    && (reason != RefuseReason::AccountExpired || self.users.hangup.is_none())
                     && self.users.fresh != Some(request)
                     && self.users.plays.get(&request).is_some_and(|play| play.stage == Stage::Queued) =>
             {

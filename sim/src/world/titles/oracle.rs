@@ -530,7 +530,8 @@ impl Bench<'_> {
                     && !window.is_zero()
                     && titles.allocations_of(Holder::Playback(**playback)).next().is_none()
             });
-            let used = account.open.len() + kept.count() + granted + self.pausing(row, number, &account);
+            let kept = kept.count();
+            let used = account.open.len() + kept + granted + self.pausing(row, number, &account);
             let cooling = titles.providers[account.provider.0 as usize].cooling;
             let cools = account.closed.is_some_and(|at| upto <= at + cooling);
             let just = account.closed == Some(self.now) || account.eased == Some(self.now);
@@ -547,6 +548,7 @@ impl Bench<'_> {
                 // Nor does one help where there are more than there may be.
                 if in_time
                     && account.before.is_none()
+                    && account.open.len() + kept <= limit
                     && used_by.is_used()
                     && used_by.granted < row.since
                     && self.surely_weaker(used_by.holder, row)

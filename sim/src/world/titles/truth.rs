@@ -658,9 +658,11 @@ impl Titles {
 
     /// Whatever an account had beyond what it may have now is gone, whether it was heard of or not.
     fn settle_limit(&mut self, now: Time, account: AccountId) {
-        let slack = self.slack;
+        // What is kept for those without a connection is there until their windows are over.
+        let window = self.settings.hls_session_ttl.max(self.settings.catchup_session_ttl) + self.settings.starting_deadline;
+        let unseen = LATE + CLOSING + window + self.slack * 2;
         let Some(account) = self.accounts.get_mut(account.0 as usize) else { return };
-        let seen = account.before.is_some_and(|(_, at)| now > at + LATE + CLOSING + slack * 2);
+        let seen = account.before.is_some_and(|(_, at)| now > at + unseen);
         if seen && account.open.len() <= account.limit as usize {
             account.before = None;
         }
