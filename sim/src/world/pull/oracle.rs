@@ -180,12 +180,15 @@ impl Bench<'_> {
         }
     }
 
+    /// Whether the driver stands still for so long that it makes silence where there was none, or hears too late of what was agreed.
+    fn stands_still(&self, channel: &Channel) -> bool {
+        let patience = channel.settings.no_input_timeout.min(channel.settings.connect_timeout);
+        self.allowance.slack + Duration::from_millis(300) >= patience
+    }
+
     /// An origin that was well from the beginning is had as soon as it has its turn: nobody is refused for want of one.
     fn may_give_up(&self, channel: &Channel) -> bool {
-        // A driver that stands still makes silence where there was none, and hears too late of what was agreed.
-        let patience = channel.settings.no_input_timeout.min(channel.settings.connect_timeout);
-        let still = self.allowance.slack + Duration::from_millis(300) >= patience;
-        still || channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
+        self.stands_still(channel) || channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
     }
 
     /// Whether a viewer of a channel may be ended for this reason.
@@ -263,6 +266,9 @@ impl Bench<'_> {
 
     /// Media flows where an origin is well.
     fn served(&self, channel: &Channel, wanted: Time) -> Verdict {
+        if self.stands_still(channel) {
+            return Ok(());
+        }
         let last = self.truth.feeds[&channel.feed].last_push;
         for (index, healthy) in channel.healthy.iter().enumerate() {
             let Some(healthy) = healthy else { continue };
