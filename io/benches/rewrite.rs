@@ -33,7 +33,11 @@ fn playlist(segments: usize) -> String {
     text
 }
 
-fn rewritten<'b>(bencher: Bencher<'_, 'b>, segments: usize, mut replace: impl FnMut(usize, Kind, &Url) -> Option<String>) {
+fn rewritten<'b>(
+    bencher: Bencher<'_, 'b>,
+    segments: usize,
+    mut replace: impl FnMut(usize, Kind, &Url) -> Option<String>,
+) {
     let (text, base, imported) = (playlist(segments), Url::parse(BASE).expect("a URL"), Variables::default());
     let (low_latency, limits) = (LowLatency::Stripped, Limits::default());
     let rewriter = Rewriter { base: &base, imported: &imported, low_latency, limits };

@@ -308,6 +308,8 @@ pub enum Note {
         series: u64,
         /// Entries that could not be used.
         skipped: u64,
+        /// The first of them, and why, in words; empty where there is none.
+        first: String,
         /// Entries that were left out because there are as many as there may be.
         beyond: u64,
     },

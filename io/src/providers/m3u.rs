@@ -9,6 +9,8 @@ use super::store::{Catalogue, Context, Entry};
 
 /// No line is longer; the rest of one that is, is passed over.
 const LINE: usize = 64 << 10;
+const TOO_LONG: &str = "a line is longer than is taken";
+const NOWHERE: &str = "no address follows it";
 /// No URL is longer.
 const URL: usize = 4 << 10;
 
@@ -131,7 +133,7 @@ impl Reader {
             return;
         }
         if self.begun.len() + data.len() > LINE {
-            catalogue.skipped += 1;
+            catalogue.skip("", TOO_LONG);
             self.passing = true;
             self.begun = Vec::new();
         } else {
@@ -145,14 +147,14 @@ impl Reader {
         if !last.is_empty() {
             self.line(&last, catalogue, cx);
         }
-        if self.pending.take().is_some() {
-            catalogue.skipped += 1;
+        if let Some(last) = self.pending.take() {
+            catalogue.skip(&last.name, NOWHERE);
         }
     }
 
     fn line(&mut self, line: &[u8], catalogue: &mut Catalogue, cx: &Context<'_>) {
         if line.len() > LINE {
-            catalogue.skipped += 1;
+            catalogue.skip("", TOO_LONG);
             return;
         }
         let first = self.lines == 0;
@@ -171,8 +173,8 @@ impl Reader {
             return;
         };
         if let Some(rest) = after(tag, "EXTINF:") {
-            if self.pending.replace(info(rest)).is_some() {
-                catalogue.skipped += 1;
+            if let Some(before) = self.pending.replace(info(rest)) {
+                catalogue.skip(&before.name, NOWHERE);
             }
         } else if let Some(rest) = after(tag, "EXTM3U") {
             self.head(rest, catalogue);
@@ -224,8 +226,7 @@ impl Reader {
         }
         let url = url.trim();
         let Some(path) = path(url) else {
-            catalogue.skipped += 1;
-            return;
+            return catalogue.skip(&own.name, "what follows it is no address of http or https");
         };
         if own.name.is_empty() {
             own.name = own.tvg_name;

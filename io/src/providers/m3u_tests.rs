@@ -75,6 +75,7 @@ fn broken_lines_are_passed_over_and_counted() {
         let (catalogue, _) = read_by(list.as_bytes(), step);
         // D is there, named by its address: what said its name was too long.
         assert_eq!((catalogue.len(), catalogue.skipped), (2, 7), "{step}");
+        assert_eq!(catalogue.first_skipped, "\"first without an address\": no address follows it");
         assert_eq!((catalogue.get(0).name, catalogue.get(1).name), ("A", "1"));
     }
 }

@@ -72,6 +72,8 @@ pub(crate) struct Catalogue {
     pub counts: [u64; Kind::COUNT],
     /// How many could not be used.
     pub skipped: u64,
+    /// The first of these, and why, in words without an address; empty where there is none.
+    pub first_skipped: String,
     /// How many were left out because of `entries`.
     pub beyond: u64,
     /// How many were left out because of `groups`.
@@ -103,6 +105,7 @@ impl Default for Catalogue {
             groups: Groups::default(),
             counts: [0; Kind::COUNT],
             skipped: 0,
+            first_skipped: String::new(),
             beyond: 0,
             unwanted: 0,
             guide: None,
@@ -138,6 +141,15 @@ pub(crate) enum Added {
 }
 
 impl Catalogue {
+    /// An entry that is called so could not be used.
+    pub fn skip(&mut self, name: &str, why: &str) {
+        self.skipped += 1;
+        if self.first_skipped.is_empty() {
+            let name: String = name.chars().take(60).collect();
+            self.first_skipped = if name.is_empty() { why.to_owned() } else { format!("\"{name}\": {why}") };
+        }
+    }
+
     /// Adds an entry, and with an episode its series.
     pub fn add(&mut self, cx: &Context<'_>, kind: Kind, entry: &Entry<'_>) -> Added {
         if !cx.groups.is_empty() && !cx.groups.iter().any(|group| group == entry.group) {
@@ -160,7 +172,8 @@ impl Catalogue {
             entry.episode.map_or("", |(series, ..)| series),
         ];
         if entry.name.is_empty() || texts.iter().any(|text| text.len() > TEXT) {
-            self.skipped += 1;
+            let why = if entry.name.is_empty() { "it has no name" } else { "a text of it is longer than is taken" };
+            self.skip(entry.name, why);
             return Added::Unusable;
         }
         let mut of_series = 0;

@@ -251,11 +251,11 @@ impl Reader {
                 Ok(own) if !own.category_id.0.is_empty() && categories.len() < 1 << 16 => {
                     categories.insert(own.category_id.0, clean(&own.category_name.0));
                 }
-                _ => catalogue.skipped += 1,
+                _ => catalogue.skip("", "a category that is none"),
             }),
             Step::Streams(kind) => splitter.push(data, |element| match serde_json::from_slice::<Stream>(element) {
                 Ok(own) => drop(add(kind, &own, categories, catalogue, cx)),
-                Err(_) => catalogue.skipped += 1,
+                Err(_) => catalogue.skip("", "an element of a list that is no stream"),
             }),
         }
     }
@@ -266,7 +266,9 @@ impl Reader {
     /// What is wrong with it, in words.
     pub fn finish(&mut self, step: Step, now: u64, catalogue: &mut Catalogue) -> Result<(), String> {
         let splitter = std::mem::take(&mut self.splitter);
-        catalogue.skipped += splitter.skipped;
+        for _ in 0..splitter.skipped {
+            catalogue.skip("", "an element of a list is longer than is taken");
+        }
         match step {
             Step::Login => {
                 let whole = std::mem::take(&mut self.whole);
@@ -304,7 +306,7 @@ fn add(
     // It becomes a part of addresses.
     let usable = !id.0.is_empty() && id.0.len() <= 20 && id.0.bytes().all(|byte| byte.is_ascii_alphanumeric());
     if !usable {
-        catalogue.skipped += 1;
+        catalogue.skip(&own.name.0, "its id is none: up to 20 letters and digits");
         return Added::Unusable;
     }
     let first = |texts: [&Text; 2]| {

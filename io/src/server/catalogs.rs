@@ -391,13 +391,14 @@ impl Server {
         let taken = |kind, key| taken(providers, catalog, provider, kind, key);
         let serves = |place| serves(edge, own, place);
         let (got, next) = job.finish(own, seconds, &taken, &serves);
+        let secrets = own.secrets();
         link.into_iter().for_each(|link| self.drop_link(link));
         match got {
             read::Got::Nothing => {}
             read::Got::Catalogue(catalogue) => {
                 let [live, films, _, series] = catalogue.counts;
-                let (skipped, beyond) = (catalogue.skipped, catalogue.beyond);
-                let note = Note::CatalogRead { provider, live, films, series, skipped, beyond };
+                let (skipped, beyond, first) = (catalogue.skipped, catalogue.beyond, first_skipped(&secrets, &catalogue));
+                let note = Note::CatalogRead { provider, live, films, series, skipped, first, beyond };
                 self.actions.push_back(Action::Note(note));
                 if let Some(place) = self.providers.get(provider).and_then(|own| own.settings.reads_with()) {
                     self.panel_says(provider, place, Ok(catalogue.connections));
@@ -506,6 +507,14 @@ impl Server {
             task.fault = Some(why.clone());
             self.actions.push_back(Action::Note(Note::CatalogFault { provider, why, left }));
         }
+    }
+}
+
+/// What an operator is told of the first entry that could not be used.
+fn first_skipped(secrets: &providers::Secrets, catalogue: &providers::store::Catalogue) -> String {
+    match &catalogue.first_skipped {
+        first if secrets.are_told_by(first) => String::from("its name holds a login"),
+        first => first.clone(),
     }
 }
 

@@ -389,7 +389,10 @@ fn reads_of_three(desk: &mut Desk, third: &str) {
     } else {
         desk.serves(third)
     };
-    assert!(asked.starts_with("GET /player_api.php?username=y&password=x HTTP"), "one that is not used is left out: {asked}");
+    assert!(
+        asked.starts_with("GET /player_api.php?username=y&password=x HTTP"),
+        "one that is not used is left out: {asked}"
+    );
     assert!(desk.serves(XML).starts_with("GET /xmltv.php?username=u&password=v HTTP"), "then the guide");
     let next = desk.now + 3_600_000;
     desk.run(next);

@@ -72,10 +72,12 @@ pub(super) fn tell<'n>(note: &Note, settings: &'n Settings, about: &'n About) ->
                  fetched as HLS, for each viewer with a connection of its own; `output = \"ts\"` or `\"m3u8\"` settles it",
             ),
         ),
-        Note::CatalogRead { provider, live, films, series, skipped, beyond } => {
+        Note::CatalogRead { provider, live, films, series, skipped, first, beyond } => {
             let mut what = format!("{live} live streams, {films} films, {series} series");
-            if *skipped > 0 {
-                what.push_str(&format!("; {skipped} entries could not be used"));
+            match skipped {
+                0 => {}
+                1 => what.push_str(&format!("; one entry could not be used: {first}")),
+                skipped => what.push_str(&format!("; {skipped} entries could not be used, the first of them: {first}")),
             }
             if *beyond > 0 {
                 what.push_str(&format!("; {beyond} more were left out: raise `entries` of the provider to have them"));
@@ -182,12 +184,24 @@ mod tests {
 
     #[test]
     fn a_catalogue_that_was_cut_is_a_warning_that_names_the_key() {
-        let read =
-            |beyond| Note::CatalogRead { provider: ProviderId(0), live: 2, films: 0, series: 0, skipped: 1, beyond };
+        let read = |beyond| Note::CatalogRead {
+            provider: ProviderId(0),
+            live: 2,
+            films: 0,
+            series: 0,
+            skipped: 1,
+            first: "\"X\": no address follows it".into(),
+            beyond,
+        };
         let settings = Settings::default();
         let (whole, cut) = (tell(&read(0), &settings, NOTHING), tell(&read(7), &settings, NOTHING));
         assert_eq!((whole.level, cut.level), (Level::INFO, Level::WARN));
         assert!(!whole.sentence.contains("left out"), "{}", whole.sentence);
+        assert!(
+            whole.sentence.ends_with("; one entry could not be used: \"X\": no address follows it"),
+            "{}",
+            whole.sentence
+        );
         assert!(cut.sentence.contains("7 more were left out: raise `entries`"), "{}", cut.sentence);
     }
 

@@ -47,7 +47,9 @@ impl fmt::Display for Fault {
             Fault::Unanswered => f.write_str("the origin closed the connection without an answer"),
             Fault::EndedEarly => f.write_str("the answer ended early"),
             Fault::Tls => f.write_str("the origin speaks TLS on this port: https:// is right"),
-            Fault::Http2 => f.write_str("the origin answers in HTTP/2, or in something else that is not HTTP/1.1, which it is asked in"),
+            Fault::Http2 => f.write_str(
+                "the origin answers in HTTP/2, or in something else that is not HTTP/1.1, which it is asked in",
+            ),
             Fault::NotHttp => f.write_str("what the origin sends is not HTTP/1.1"),
             Fault::HeadTooLarge => f.write_str("the head of the answer is longer than is taken"),
             Fault::EndlessInterim => f.write_str("the origin sends interim answers without end"),

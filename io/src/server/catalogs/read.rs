@@ -58,7 +58,10 @@ impl Job {
         } else {
             (Stage::List(m3u::Reader::default()), Next::Read(settings.location.clone()))
         };
-        (Job { stage, catalogue, unpacking: Unpacking::default(), unpacked: 0, said_by_provider: false, read: None }, next)
+        (
+            Job { stage, catalogue, unpacking: Unpacking::default(), unpacked: 0, said_by_provider: false, read: None },
+            next,
+        )
     }
 
     pub fn is_guide(&self) -> bool {

@@ -233,7 +233,16 @@ impl Truth {
             Input::Play { request, viewing } if !elsewhere && !users.is_play(request) => {
                 users.orders += 1;
                 let (order, stage) = (users.orders, Stage::Asked);
-                let play = Play { viewing, asked: now, order, stage, place: None, let_in: Time::ZERO, fallen: false, evicted: None };
+                let play = Play {
+                    viewing,
+                    asked: now,
+                    order,
+                    stage,
+                    place: None,
+                    let_in: Time::ZERO,
+                    fallen: false,
+                    evicted: None,
+                };
                 users.plays.insert(request, play);
                 (users.fresh, users.asking) = (Some(request), Some(request));
             }

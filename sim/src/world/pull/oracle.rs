@@ -188,7 +188,10 @@ impl Bench<'_> {
 
     /// An origin that was well from the beginning is had as soon as it has its turn: nobody is refused for want of one.
     fn may_give_up(&self, channel: &Channel) -> bool {
-        self.stands_still(channel) || channel.ended.is_some() || channel.given_up || !channel.healthy.contains(&Some(Time::ZERO))
+        self.stands_still(channel)
+            || channel.ended.is_some()
+            || channel.given_up
+            || !channel.healthy.contains(&Some(Time::ZERO))
     }
 
     /// Whether a viewer of a channel may be ended for this reason.

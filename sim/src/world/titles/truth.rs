@@ -191,7 +191,8 @@ impl Account {
     /// Its provider allows so many connections; 0 = any number.
     fn allow(&mut self, now: Time, connections: u32) {
         let configured = self.settings.max_connections;
-        let limit = if configured == 0 || connections == 0 { configured.max(connections) } else { configured.min(connections) };
+        let limit =
+            if configured == 0 || connections == 0 { configured.max(connections) } else { configured.min(connections) };
         if limit == 0 || self.limit > 0 && limit >= self.limit {
             // What was there before may still be beyond it.
             self.before = self.before.filter(|_| limit > 0);
@@ -659,7 +660,8 @@ impl Titles {
     /// Whatever an account had beyond what it may have now is gone, whether it was heard of or not.
     fn settle_limit(&mut self, now: Time, account: AccountId) {
         // What is kept for those without a connection is there until their windows are over.
-        let window = self.settings.hls_session_ttl.max(self.settings.catchup_session_ttl) + self.settings.starting_deadline;
+        let window =
+            self.settings.hls_session_ttl.max(self.settings.catchup_session_ttl) + self.settings.starting_deadline;
         let unseen = LATE + CLOSING + window + self.slack * 2;
         let Some(account) = self.accounts.get_mut(account.0 as usize) else { return };
         let seen = account.before.is_some_and(|(_, at)| now > at + unseen);
