@@ -6,7 +6,7 @@ use alloc::vec;
 
 use super::stage::{A, B, Fate, Stage, hls, provider, user, vod, with};
 use crate::config::{Account, Playback, Provider, Strategy, User};
-use crate::input::{AccountId, Note, RefuseReason, ViewerEnd, Want};
+use crate::input::{AccountId, Input, Note, RefuseReason, ViewerEnd, Want};
 use crate::time::Date;
 
 #[test]
@@ -64,4 +64,17 @@ fn where_the_time_of_all_accounts_is_over_that_is_what_is_told() {
     let all = [stage.rest(0, vod(2), B), setup, stage.look(0, vod(4), B), stage.watch(0, tuned, B)];
     stage.run(100);
     assert_eq!(all.map(|request| stage.refused(request)), [Some(RefuseReason::AccountsOver); 4]);
+}
+
+#[test]
+fn accounts_serve_until_a_date_whenever_the_clock_is_set() {
+    let account = Account { until: Some(Date::from_micros(5_000_000)), ..Account::default() };
+    let tv = Provider { accounts: vec![account], ..Provider::default() };
+    let mut stage = Stage::new([user(0, 0)], [tv], Playback::default());
+    stage.input(Input::ClockSet { by: 5_000_000 });
+    let over = stage.rest(0, vod(1), A);
+    assert_eq!(stage.refused(over), Some(RefuseReason::AccountsOver));
+    stage.input(Input::ClockSet { by: -1 });
+    let film = stage.rest(0, vod(2), A);
+    assert!(stage.is_fetched(film));
 }
