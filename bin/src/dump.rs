@@ -309,7 +309,7 @@ impl Place {
 }
 
 /// Whether an edge that runs records into this file: it has it locked.
-fn is_recorded(path: &Path) -> bool {
+pub(crate) fn is_recorded(path: &Path) -> bool {
     File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
 }
 

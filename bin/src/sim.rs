@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::replay::{in_words, span, write_page};
+use crate::replay::{in_words, span, write_journal, write_page};
 use clap::Args;
 use holdfast_sim::shrink::{Calls, Patience, Shrunk, run_taped, shrink};
 use holdfast_sim::story::Story;
@@ -26,7 +26,7 @@ const ENOUGH: u64 = 2000;
 #[derive(Debug, Args)]
 pub struct Sim {
     /// Show the scenarios and the faults, and what each is
-    #[arg(long, conflicts_with_all = ["seeds", "shrink", "journal", "html"])]
+    #[arg(long, conflicts_with_all = ["seed", "seeds", "shrink", "journal", "html"])]
     list: bool,
     /// Which scenario
     #[arg(long, default_value = "random")]
@@ -154,6 +154,10 @@ impl Sim {
             Some(Chosen::Faults(faults)) => faults.clone(),
             None => Faults::default(),
         };
+        if self.journal.is_some() && self.journal == self.html {
+            eprintln!("--journal and --html name the same file: give each its own");
+            return Ok(ExitCode::from(2));
+        }
         if !scenarios().iter().any(|scenario| scenario.name == self.scenario) {
             return fail(&Failure::Unknown { name: self.scenario.clone() }, out);
         }
@@ -286,7 +290,7 @@ fn drawn(failure: &Failure, calls: Option<&Calls>) -> Option<Story> {
 }
 
 fn write(file: &Path, journal: &[u8]) -> io::Result<()> {
-    std::fs::write(file, journal).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+    write_journal(file, journal).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
 }
 
 fn page(file: &Path, story: &Story) -> io::Result<()> {
@@ -446,9 +450,32 @@ mod tests {
         let refused = |arguments: &[&str]| parsed(arguments).map(drop).expect_err("refused").to_string();
         assert!(refused(&["--within", "3s"]).contains("--shrink"), "{}", refused(&["--within", "3s"]));
         assert!(parsed(&["--within", "3s", "--shrink"]).is_ok() && parsed(&["--shrink"]).is_ok());
-        for other in [["--journal", "a"].as_slice(), &["--html", "a"], &["--shrink"], &["--seeds", "0..2"]] {
+        for other in [["--journal", "a"].as_slice(), &["--html", "a"], &["--shrink"], &["--seeds", "0..2"], &["--seed", "7"]] {
             assert!(refused(&[&["--list"], other].concat()).contains("--list"), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_journal_takes_the_place_of_journals_alone_and_is_for_its_owner() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = std::env::temp_dir().join(format!("holdfast-sim-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).expect("the temporary folder can be written");
+        let (file, page) = (directory.join("a.journal"), directory.join("a.html"));
+        let run = |html: &Path| {
+            let files = [file.display().to_string(), html.display().to_string()];
+            let asked = ["--scenario", "w1", "--quiet", "--journal", &files[0], "--html", &files[1]];
+            parsed(&asked).expect("understood").ask(&mut Vec::new())
+        };
+        let is = |code: ExitCode, wanted: u8| assert_eq!(format!("{code:?}"), format!("{:?}", ExitCode::from(wanted)));
+        for _ in 0..2 {
+            is(run(&page).expect("written"), 0);
+        }
+        assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
+        is(run(&file).expect("nothing was begun"), 2);
+        std::fs::write(&file, "dear diary").expect("it can be written");
+        assert!(run(&page).expect_err("refused").to_string().contains("no journal"));
+        assert_eq!(std::fs::read(&file).expect("it is there"), b"dear diary");
+        std::fs::remove_dir_all(&directory).expect("it is ours");
     }
 
     #[test]

@@ -229,19 +229,43 @@ impl Words for InWords {
 /// # Errors
 /// Those of the system, and that there is a journal.
 pub(crate) fn write_page(path: &Path, story: &Story) -> io::Result<()> {
-    let mut begins = Vec::new();
-    if let Ok(file) = File::open(path) {
-        file.take(7).read_to_end(&mut begins)?;
-    }
-    if begins == MAGIC[..7] {
+    if begins(path)? == MAGIC[..7] {
         return Err(io::Error::other("that is a journal, which the page would take the place of; name another file"));
     }
-    // Whose page it is may be named in it, and from where each plays: nobody else's business, as the journal's.
+    write_private(path, story::page(story).as_bytes())
+}
+
+/// Writes a journal, in the place of another one at most, and of none that an edge records into.
+pub(crate) fn write_journal(path: &Path, journal: &[u8]) -> io::Result<()> {
+    let begins = begins(path)?;
+    if !begins.is_empty() && begins != MAGIC[..7] {
+        return Err(io::Error::other("that is no journal, and would be lost; name another file"));
+    }
+    if crate::dump::is_recorded(path) {
+        return Err(io::Error::other("an edge that runs records into it; name another file"));
+    }
+    write_private(path, journal)
+}
+
+/// What a file begins with; nothing where there is none.
+fn begins(path: &Path) -> io::Result<Vec<u8>> {
+    let mut begins = Vec::new();
+    // A pipe would wait for somebody to write into it.
+    if path.is_file()
+        && let Ok(file) = File::open(path)
+    {
+        file.take(7).read_to_end(&mut begins)?;
+    }
+    Ok(begins)
+}
+
+/// Whose it is may be named in it, and from where each plays: nobody else's business.
+fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     if file.metadata()?.is_file() {
         file.set_permissions(Permissions::from_mode(0o600))?;
     }
-    file.write_all(story::page(story).as_bytes())
+    file.write_all(bytes)
 }
 
 /// Replays; a panic of the core is a finding and not the end of this program.

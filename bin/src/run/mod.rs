@@ -69,7 +69,8 @@ impl fmt::Display for Stopped {
             }
             Stopped::Recorder(path, Unrecordable::Taken) => write!(
                 f,
-                "[recorder] file: another Holdfast records into {}; give each a `file` of its own",
+                "[recorder] file: another Holdfast records into {}, or into what goes with it (`.1` behind the same name); give each a \
+                 `file` of its own",
                 path.display()
             ),
             Stopped::Recorder(_, Unrecordable::Foreign(path)) => write!(

@@ -110,6 +110,10 @@ impl Tape {
             // It may be what another one records into, which would lose it.
             drop(locked(&before)?);
         }
+        if let Some(next) = next_of(path).filter(|next| next.exists()) {
+            // This file may be what another one's becomes.
+            drop(locked(&next)?);
+        }
         for named in [path, &before] {
             if !is_recorded(named)? {
                 return Err(Unrecordable::Foreign(named.to_owned()));
@@ -217,6 +221,11 @@ fn is_empty(path: &Path) -> io::Result<bool> {
     let mut calls = 0;
     let extent = Extent::of(&fs::read(path)?, |_, _| calls += 1);
     Ok(extent.is_ok_and(|extent| extent.fault.is_none()) && calls == 0)
+}
+
+/// Of what a file with this name is what was recorded before.
+fn next_of(path: &Path) -> Option<PathBuf> {
+    path.extension().filter(|ending| *ending == "1").map(|_| path.with_extension(""))
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -367,7 +376,11 @@ mod tests {
         let other = Recorder::start(&before, 40).expect("it can be written");
         assert!(matches!(Recorder::start(&path, 40), Err(Unrecordable::Taken)));
         drop(other);
-        assert!(Recorder::start(&path, 40).is_ok());
+        let other = Recorder::start(&path, 40).expect("nobody else does");
+        fs::remove_file(&before).expect("it is ours");
+        assert!(matches!(Recorder::start(&before, 40), Err(Unrecordable::Taken)), "it is where the other one's goes");
+        drop(other);
+        assert!(Recorder::start(&before, 40).is_ok());
         fs::remove_dir_all(&directory).expect("it is ours");
     }
 
