@@ -450,7 +450,9 @@ mod tests {
         let refused = |arguments: &[&str]| parsed(arguments).map(drop).expect_err("refused").to_string();
         assert!(refused(&["--within", "3s"]).contains("--shrink"), "{}", refused(&["--within", "3s"]));
         assert!(parsed(&["--within", "3s", "--shrink"]).is_ok() && parsed(&["--shrink"]).is_ok());
-        for other in [["--journal", "a"].as_slice(), &["--html", "a"], &["--shrink"], &["--seeds", "0..2"], &["--seed", "7"]] {
+        for other in
+            [["--journal", "a"].as_slice(), &["--html", "a"], &["--shrink"], &["--seeds", "0..2"], &["--seed", "7"]]
+        {
             assert!(refused(&[&["--list"], other].concat()).contains("--list"), "{other:?}");
         }
     }

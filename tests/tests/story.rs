@@ -81,6 +81,29 @@ fn a_takeover_is_seen_with_its_reason() {
     let detail = browser.value("document.getElementById('detail').textContent");
     says(&detail, "session 0.0");
 
+    // Most calls change nothing that is drawn.
+    let search = |browser: &mut Browser, text: &str, found: &str| {
+        browser.value(&format!(
+            "(() => {{ const box = document.getElementById('search'); box.value = '{text}'; box.dispatchEvent(new Event('input')); }})()"
+        ));
+        browser.until(found, PATIENT, &format!("document.getElementById('found').textContent.startsWith('{found}')"));
+    };
+    let drawn = browser.value("Math.min(...story.marks.map(({ lane, i }) => lane.call[i]).filter((call) => call > 0))");
+    let drawn = drawn.as_u64().expect("a call");
+    search(&mut browser, &format!("#{drawn}"), "in ");
+    let between = browser.value("(() => { const all = new Set(story.marks.map(({ lane, i }) => lane.call[i])); let call = Math.max(...all) - 1; while (all.has(call)) call--; return call; })()");
+    let between = between.as_u64().expect("a call");
+    search(&mut browser, &format!("#{between}"), &format!("nothing is drawn of #{between}, next to it of #"));
+    browser.picture(&folder().join("story-w1-search.png"));
+    search(&mut browser, "#99999999", "there are ");
+    search(&mut browser, "nobody at all", "nothing found");
+    search(&mut browser, "", "");
+    browser.until(
+        "everything again",
+        PATIENT,
+        "document.getElementById('found').textContent === '' && view.query === ''",
+    );
+
     // From the list of decisions to the moment.
     browser.value("document.querySelector('#rows .row').click()");
     says(&browser.value("document.getElementById('detail').textContent"), "session 0.0 displaced after");
@@ -147,7 +170,7 @@ fn a_thousand_viewers_can_be_searched_and_unfolded() {
     browser.value(fold);
 
     browser.value("(() => { const box = document.getElementById('search'); box.value = 'u17'; box.dispatchEvent(new Event('input')); })()");
-    browser.until("lanes are found", PATIENT, "/^\\d+ lanes?$/.test(document.getElementById('found').textContent)");
+    browser.until("lanes are found", PATIENT, "/^in \\d+ lanes?$/.test(document.getElementById('found').textContent)");
     let all = "view.rows.filter((row) => row.kind === 'lane').every((row) => row.lane.found)";
     assert_eq!(browser.value(all), true, "only what was searched for");
     assert_eq!(browser.value("view.rows.some((row) => row.lane?.name === 'u17')"), true);

@@ -18,6 +18,8 @@ pub struct Asked {
     pub ask: Ask,
     /// Accounts that failed it.
     pub tried: Vec<AccountId>,
+    /// Whether it was refused, and is made again since its provider may count late.
+    pub late: bool,
     /// Until when it waits for those before it; `None` where nobody knows.
     pub until: Option<Time>,
     /// How far it has come.
@@ -104,7 +106,14 @@ impl Playback {
         let (viewing, token) = (self.viewing, title.token);
         let ask =
             Ask { viewing, want: piece.want, token, account: piece.at.account, providers: piece.at.providers.to_vec() };
-        Asked { request: piece.request, ask, tried: piece.tried.clone(), until: Some(piece.until), stage }
+        Asked {
+            request: piece.request,
+            ask,
+            tried: piece.tried.clone(),
+            late: piece.late.is_some(),
+            until: Some(piece.until),
+            stage,
+        }
     }
 }
 

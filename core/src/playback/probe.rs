@@ -33,7 +33,7 @@ impl Probe {
     pub fn asked(&self, request: RequestId) -> Asked {
         let allocation = self.holds.account().map(|grant| grant.allocation);
         let stage = Fetched::Yes { allocation, forwarded: false, stalled: false };
-        Asked { request, ask: self.ask.clone(), tried: self.tried.clone(), until: None, stage }
+        Asked { request, ask: self.ask.clone(), tried: self.tried.clone(), late: false, until: None, stage }
     }
 }
 

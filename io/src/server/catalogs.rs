@@ -397,7 +397,8 @@ impl Server {
             read::Got::Nothing => {}
             read::Got::Catalogue(catalogue) => {
                 let [live, films, _, series] = catalogue.counts;
-                let (skipped, beyond, first) = (catalogue.skipped, catalogue.beyond, first_skipped(&secrets, &catalogue));
+                let (skipped, beyond, first) =
+                    (catalogue.skipped, catalogue.beyond, first_skipped(&secrets, &catalogue));
                 let note = Note::CatalogRead { provider, live, films, series, skipped, first, beyond };
                 self.actions.push_back(Action::Note(note));
                 if let Some(place) = self.providers.get(provider).and_then(|own| own.settings.reads_with()) {

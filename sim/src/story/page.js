@@ -20,11 +20,25 @@ function search(query) {
     lane.found = lane.named || (wanted !== '' && (lane.who.some((who) => hit[who] === 1) || lane.word.some((word) => hit[word] === 1) || lane.call.includes(view.call)));
     if (lane.found && !view.hidden.has(lane.group)) found++;
   }
-  byId('found').textContent = wanted === '' ? '' : found === 1 ? '1 lane' : `${found} lanes`;
+  byId('found').textContent = wanted === '' ? '' : said(found);
   scroller.scrollTop = 0;
   arrange();
   list.filter();
   redraw();
+}
+
+// How much was found. Most calls change nothing that is drawn: then which of those that do are next to it.
+function said(found) {
+  if (found > 0) return found === 1 ? 'in 1 lane' : `in ${found} lanes`;
+  if (view.call === null) return 'nothing found';
+  if (view.call > story.calls) return `there are ${many(story.calls, 'call')}`;
+  let before = 0, after = Infinity;
+  for (const { lane, i } of story.marks) {
+    if (lane.call[i] < view.call) before = Math.max(before, lane.call[i]);
+    if (lane.call[i] > view.call) after = Math.min(after, lane.call[i]);
+  }
+  const next = [before, after].filter((call) => call > 0 && call < Infinity).map((call) => `#${call}`).join(' and ');
+  return `nothing is drawn of #${view.call}${next === '' ? '' : `, next to it of ${next}`}`;
 }
 
 // Shows the stretch in which what was found is.

@@ -26,8 +26,13 @@ impl Truth {
             limits.until = edge.playback().until(*user);
         }
         for (account, place) in self.titles.accounts.iter_mut().zip(0..) {
-            account.settings.until =
-                edge.accounts().until(holdfast_core::input::AccountId(place)).or(account.settings.until);
+            let id = holdfast_core::input::AccountId(place);
+            account.settings.until = edge.accounts().until(id).or(account.settings.until);
+            // When its provider said that it allows fewer is not known.
+            if let Some(state) = edge.accounts().account(id).filter(|state| state.limit != account.limit) {
+                account.before = Some((account.most(), now));
+                account.limit = state.limit;
+            }
         }
         self.titles.adopt_channels(edge, now);
         self.titles.adopt_playbacks(edge, now);
@@ -124,8 +129,8 @@ impl Titles {
         }
         row.asked = asked.until.map_or(now, |until| until - PART_WAIT);
         row.waits_since = Time::ZERO;
-        row.fetches = asked.tried.len() as u32;
-        row.failed = !asked.tried.is_empty();
+        row.fetches = asked.tried.len() as u32 + u32::from(asked.late);
+        row.failed = row.fetches > 0;
         row.playback = playback;
         if let Fetched::Yes { allocation, forwarded, stalled } = asked.stage {
             row.fetches += 1;
