@@ -325,4 +325,33 @@ mod tests {
             assert_eq!(stage.room.late(ms(2_000), again.allocation, Some(late)), None);
         }
     }
+    #[test]
+    fn no_more_closes_are_kept_in_mind_than_so_many() {
+        let mut lateness = Lateness::default();
+        (0..20).for_each(|n| lateness.closed(ms(n), TitleId(n)));
+        assert_eq!((lateness.closes.len(), lateness.last()), (CLOSES, Some(ms(19))));
+    }
+
+    #[test]
+    fn where_there_is_no_limit_nothing_is_counted_late() {
+        let mut stage = Stage::of(&[0]);
+        let first = stage.grant(wish(playback(1)));
+        stage.close(first);
+        let again = stage.grant(wish(playback(1)));
+        assert_eq!(stage.room.late(ms(0), again.allocation, None), None);
+    }
+
+    #[test]
+    fn what_is_made_again_goes_on_being_made_on_its_account_alone() {
+        let mut stage = Stage::of(&[1]);
+        let first = stage.grant(wish(playback(1)));
+        stage.close(first);
+        stage.run(2_900);
+        let again = stage.grant(wish(playback(1)));
+        let late = stage.room.late(ms(2_900), again.allocation, None).unwrap();
+        assert_eq!(late.until, ms(3_150));
+        let elsewhere = Late { account: AccountId(1), ..late };
+        assert_eq!(stage.room.late(ms(3_150), again.allocation, Some(elsewhere)), None);
+        assert!(stage.room.late(ms(3_150), again.allocation, Some(late)).is_some());
+    }
 }

@@ -317,3 +317,28 @@ fn media_after_the_deadline_makes_a_lease_where_nobody_needed_the_account() {
     assert_eq!(stage.acquire(stage.patient(B)), Acquired::Waiting, "and it gives way to its equals no more");
     assert_eq!(stage.last(A), Some((Told::Expired { holder: A }, 5_000)));
 }
+
+#[test]
+fn what_is_kept_is_listed_while_there_is_no_connection() {
+    let mut stage = Stage::of(&[2]);
+    let kept = |stage: &Stage| stage.room.kept().map(|lease| lease.holder).collect::<Vec<_>>();
+    let grant = active(&mut stage, windowed(A));
+    assert_eq!(kept(&stage), []);
+    stage.release(grant);
+    assert_eq!(kept(&stage), [], "it is being closed");
+    stage.closed(grant);
+    assert_eq!(kept(&stage), [A]);
+    stage.grant(windowed(A));
+    assert_eq!(kept(&stage), []);
+}
+
+#[test]
+fn idle_who_returns_for_what_is_never_opened_is_as_idle_as_before() {
+    let mut stage = Stage::of(&[1]);
+    idle(&mut stage, A);
+    stage.run(3_000);
+    let grant = stage.grant(windowed(A));
+    assert_eq!(stage.state(A), Some((LeaseState::Starting, 1)));
+    stage.room.unopened(ms(3_000), grant.allocation);
+    assert_eq!((stage.state(A), stage.until(A)), (Some((LeaseState::Idle, 1)), Some(15_000)));
+}

@@ -467,6 +467,7 @@ fn an_instant_grace_is_one_more_where_the_account_bears_it() {
     let second = stage.grant(instant(&stage, B));
     assert!(stage.room.account(AccountId(0)).unwrap().graced);
     assert_eq!(stage.notes, [Note::AccountGraced { holder: B, provider: ProviderId(0) }]);
+    assert_eq!(stage.room.account(AccountId(0)).unwrap().counts.graced, 1);
     assert_eq!(stage.acquire(instant(&stage, C)), Acquired::Waiting, "one only");
     stage.run(1_000);
     stage.close(first);
@@ -699,4 +700,185 @@ fn what_somebody_counts_on_is_not_counted_on_by_its_own_holder_once_more() {
     assert_eq!(stage.acquire(impatient), Acquired::Exhausted);
     stage.closed(first);
     assert!(stage.late(B).is_some());
+}
+
+#[test]
+fn an_account_without_a_limit_does_not_rest() {
+    let mut stage = Stage::new(vec![cooling(&[0], 4_000)]);
+    let resting = |stage: &Stage| stage.room.account(AccountId(0)).unwrap().resting;
+    let grant = stage.grant(Wish { window: millis(15_000), ..wish(A) });
+    stage.confirm(grant);
+    stage.close(grant);
+    stage.rest(A);
+    stage.run(1_000);
+    stage.end(A);
+    assert_eq!(resting(&stage), 0, "nor for what a lease kept");
+    let grant = stage.grant(wish(B));
+    stage.close(grant);
+    assert_eq!(resting(&stage), 0);
+}
+
+#[test]
+fn nobody_gives_way_at_an_account_whose_time_is_over() {
+    for changes in [false, true] {
+        let ends = Account { until: Some(Date::from_micros(1_000_000)), ..Account::default() };
+        let accounts = vec![ends, Account::default()];
+        let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+        assert_eq!(stage.grant(of(A, WEAK)).account.0, 0);
+        stage.grant(wish(B));
+        stage.run(1_000);
+        if changes {
+            stage.set_strength(A, Some(Strength { priority: 8, ..WEAK }));
+        }
+        assert_eq!(stage.acquire(stage.patient(C)), Acquired::Waiting);
+        assert_eq!(gave_up(&stage), []);
+    }
+}
+
+#[test]
+fn a_grace_of_no_time_is_none() {
+    let mut stage = Stage::new(vec![overlapping(1)]);
+    stage.grant(wish(A));
+    let patience = Patience::Until(ms(0), Grace::Instant);
+    assert_eq!(stage.acquire(Wish { patience, ..wish(B) }), Acquired::Exhausted);
+}
+
+#[test]
+fn where_there_is_no_limit_any_more_a_grace_ends_in_its_time_and_nobody_gives_way() {
+    let mut stage = Stage::new(vec![overlapping(0)]);
+    stage.allow(0, 1);
+    stage.grant(wish(A));
+    stage.grant(instant(&stage, B));
+    stage.allow(0, 0);
+    stage.run(2_000);
+    assert_eq!(gave_up(&stage), []);
+    assert!(!stage.room.account(AccountId(0)).unwrap().graced);
+}
+
+#[test]
+fn a_grace_goes_on_while_there_are_too_many_without_it() {
+    let mut stage = Stage::new(vec![overlapping(2)]);
+    let first = stage.grant(wish(A));
+    stage.grant(wish(B));
+    stage.grant(instant(&stage, C));
+    stage.allow(0, 1);
+    stage.close(first);
+    assert!(stage.room.account(AccountId(0)).unwrap().graced);
+    stage.run(2_000);
+    assert_eq!(gave_up(&stage), [(C, Why::GraceOver)]);
+}
+
+#[test]
+fn a_title_takes_its_own_slot_that_rests_and_leaves_that_of_another() {
+    let mut stage = Stage::new(vec![cooling(&[2], 4_000)]);
+    let (first, second) = (stage.grant(wish(A)), stage.grant(wish(B)));
+    stage.close(first);
+    stage.close(second);
+    stage.grant(title_of(B, wish(C)));
+    assert_eq!(stage.acquire(title_of(B, wish(D))), Acquired::Exhausted);
+    stage.grant(title_of(A, wish(D)));
+}
+
+#[test]
+fn nobody_gives_way_for_an_account_that_would_rest_for_as_long_as_one_waits() {
+    let waits = Config::default().playback.preemption_wait;
+    for (cooling, gives_way) in [(waits, false), (waits - millis(1), true)] {
+        let mut stage = Stage::new(vec![Provider { cooling, ..limits(&[1]) }]);
+        stage.grant(of(A, WEAK));
+        stage.acquire(stage.patient(B));
+        assert_eq!(!gave_up(&stage).is_empty(), gives_way, "{cooling:?}");
+    }
+}
+
+#[test]
+fn who_finds_a_victim_only_later_waits_for_it_as_long_as_a_preemption_may_take() {
+    let mut stage = Stage::of(&[1]);
+    let first = stage.grant(wish(A));
+    assert_eq!(stage.acquire(stage.patient(B)), Acquired::Waiting);
+    stage.run(1_900);
+    stage.set_strength(A, Some(WEAK));
+    assert_eq!(gave_up(&stage), [(A, Why::Preempted)]);
+    stage.run(200);
+    stage.closed(first);
+    assert!(stage.late(B).is_some(), "{:?}", stage.told);
+}
+
+#[test]
+fn who_has_a_victim_or_wants_none_takes_none_when_it_becomes_stronger() {
+    let mut stage = Stage::of(&[1, 1]);
+    stage.grant(of(A, WEAK));
+    stage.grant(of(B, WEAK));
+    assert_eq!(stage.acquire(stage.patient(C)), Acquired::Waiting);
+    stage.set_strength(C, Some(STRONG));
+    assert_eq!(gave_up(&stage), [(A, Why::Preempted)]);
+    assert_eq!(stage.acquire(Wish { patience: Patience::Meek(ms(2_000)), ..of(D, WEAK) }), Acquired::Waiting);
+    stage.set_strength(D, Some(STRONG));
+    assert_eq!(gave_up(&stage), [(A, Why::Preempted)]);
+}
+
+#[test]
+fn who_has_a_victim_does_not_stand_before_one_that_has_none() {
+    let mut stage = Stage::of(&[1, 1]);
+    stage.grant(of(A, WEAK));
+    stage.grant(wish(B));
+    assert_eq!(stage.acquire(stage.patient(C)), Acquired::Waiting);
+    assert_eq!(stage.acquire(stage.patient(D)), Acquired::Waiting);
+    stage.set_strength(B, Some(WEAK));
+    assert_eq!(gave_up(&stage), [(A, Why::Preempted), (B, Why::Preempted)]);
+}
+
+#[test]
+fn what_is_at_hand_is_waited_for_and_nobody_gives_way() {
+    let mut stage = Stage::of(&[1]);
+    let first = stage.grant(of(A, WEAK));
+    let at_hand = Wish { patience: Patience::AtHand(ms(2_000)), ..wish(B) };
+    assert_eq!(stage.acquire(at_hand), Acquired::Exhausted);
+    stage.release(first);
+    assert_eq!(stage.acquire(at_hand), Acquired::Waiting);
+    assert_eq!(gave_up(&stage), []);
+    stage.closed(first);
+    assert!(stage.late(B).is_some());
+}
+
+#[test]
+fn what_is_avoided_is_not_waited_for_and_who_uses_another_account_gives_way() {
+    let mut stage = Stage::of(&[1, 1]);
+    stage.grant(wish(A));
+    stage.grant(of(B, WEAK));
+    let impatient = Wish { patience: Patience::Until(ms(0), Grace::Hold), ..wish(C) };
+    let both = &[AccountId(0), AccountId(1)];
+    assert_eq!(stage.acquire(Wish { avoid: both, ..stage.patient(C) }), Acquired::Exhausted);
+    assert_eq!(gave_up(&stage), []);
+    assert_eq!(stage.acquire(Wish { avoid: &both[..1], ..impatient }), Acquired::Waiting);
+    assert_eq!(gave_up(&stage), [(B, Why::Preempted)]);
+}
+
+#[test]
+fn only_who_has_what_will_do_would_help() {
+    let providers = &[ProviderId(0), ProviderId(1)];
+    let mut stage = Stage::new(vec![limits(&[1]), limits(&[1])]);
+    let first = stage.grant(wish(A));
+    stage.grant(Wish { providers: &[ProviderId(1)], ..wish(B) });
+    let helps = |stage: &Stage, wish: Wish<'_>| [A, B, C].map(|holder| stage.room.would_help(holder, &wish));
+    assert_eq!(helps(&stage, wish(D)), [true, false, false]);
+    assert_eq!(helps(&stage, Wish { providers, ..wish(D) }), [true, true, false]);
+    assert_eq!(helps(&stage, Wish { providers, ..wish(A) }), [false, true, false], "not to itself");
+    let pin = Pin::Firm(AccountId(1));
+    assert_eq!(helps(&stage, Wish { providers, pin, ..wish(D) }), [false, true, false]);
+    stage.release(first);
+    assert_eq!(helps(&stage, wish(D)), [false; 3], "what is being closed is at hand without that");
+    assert_eq!(stage.acquire(stage.patient(A)), Acquired::Waiting);
+    assert_eq!(helps(&stage, wish(D)), [true, false, false], "unless it waits for it itself");
+    let mut stage = Stage::of(&[0]);
+    stage.grant(wish(A));
+    assert_eq!(helps(&stage, wish(D)), [false; 3], "where there is no limit nothing is gained");
+}
+
+#[test]
+fn a_slot_that_its_title_took_is_its_titles_no_more() {
+    let mut stage = Stage::new(vec![cooling(&[2, 2], 4_000)]);
+    let first = stage.grant(wish(A));
+    stage.close(first);
+    let same = |stage: &mut Stage, holder| stage.grant(title_of(A, wish(holder))).account.0;
+    assert_eq!([same(&mut stage, B), same(&mut stage, C)], [0, 1]);
 }

@@ -541,3 +541,37 @@ fn a_grace_that_is_needed_no_more_ends_in_its_time_and_nobody_gives_way() {
     stage.run(2_000);
     assert!(!graced(&stage) && stage.told.is_empty(), "{:?}", stage.told);
 }
+
+#[test]
+fn an_account_that_ends_on_a_date_is_looked_at_then() {
+    let end = Date::from_micros(1_000_000);
+    let accounts = vec![Account { until: Some(end), ..Account::default() }, Account::default()];
+    let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+    let until = |stage: &Stage| [0, 1].map(|account| stage.room.until(AccountId(account)));
+    assert_eq!((stage.room.deadline(), until(&stage)), (Some(ms(1_000)), [Some(end), None]));
+    stage.set_clock(400_000);
+    assert_eq!((stage.room.deadline(), until(&stage)), (Some(ms(600)), [Some(Date::from_micros(600_000)), None]));
+}
+
+#[test]
+fn a_clock_that_is_set_twice_brings_no_account_back() {
+    let accounts = vec![Account { until: Some(Date::from_micros(1_000_000)), ..Account::default() }];
+    let mut stage = Stage::new(vec![Provider { accounts, ..Provider::default() }]);
+    stage.set_clock(1);
+    assert_eq!(stage.room.lack(ONE), RefuseReason::ProviderLimit);
+    stage.set_clock(1_000_000);
+    assert_eq!(stage.room.lack(ONE), RefuseReason::AccountsOver);
+    assert_eq!(stage.acquire(stage.patient(playback(1))), Acquired::Exhausted);
+}
+
+#[test]
+fn a_holder_whose_former_connection_is_closed_still_has_the_present_one() {
+    let mut stage = Stage::of(&[2]);
+    let first = stage.grant(wish(playback(1)));
+    stage.release(first);
+    let second = stage.grant(wish(playback(1)));
+    stage.closed(first);
+    stage.end(playback(1));
+    let state = stage.room.allocation(second.allocation).map(|row| row.state);
+    assert_eq!(state, Some(AllocationState::Closing), "it is given up with its holder");
+}

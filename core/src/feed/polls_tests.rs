@@ -434,7 +434,7 @@ fn late_and_wrong_calls_change_nothing() {
     let viewer = stage.poll(5, 1);
     stage.feeds.poll(at(6), request, viewer, Token([2; 16]), &mut stage.out);
     assert_eq!(stage.outputs(), [Output::Refuse { request, reason: RefuseReason::NotFound }]);
-    assert_eq!(stage.viewers(), 1);
+    assert_eq!((stage.viewers(), stage.feeds.ignored()), (1, 4));
 }
 
 #[derive(Clone, Debug)]

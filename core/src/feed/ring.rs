@@ -246,6 +246,7 @@ mod tests {
         assert_eq!(range(4, 5).as_deref(), Some(&b"e"[..]));
         assert_eq!(range(4, 4).as_deref(), Some(&b""[..]));
         assert_eq!((range(2, 6), range(4, 7), range(5, 4)), (None, None, None));
+        assert_eq!(ring.range(3, 4).map(Iterator::count), Some(1), "and nothing of what follows");
     }
 
     #[test]
@@ -276,5 +277,16 @@ mod tests {
         assert_eq!(ring.random_access(), point);
         push(&mut ring, "e", 3);
         assert_eq!(ring.random_access(), None);
+    }
+    #[test]
+    fn what_has_left_is_not_saved() {
+        // Lengths that take one byte and several.
+        let mut ring = Ring::new();
+        for length in [188, 188 * 300, 7, 188 * 300, 188, 188] {
+            ring.push(Time::ZERO, Bytes::from(alloc::vec![0; length]), false, 188 * 310);
+        }
+        assert!(ring.tail() > 188 * 300 && ring.chunks().count() > 2);
+        let again: Ring = postcard::from_bytes(&postcard::to_allocvec(&ring).unwrap()).unwrap();
+        assert_eq!(again.chunks().collect::<Vec<_>>(), ring.chunks().collect::<Vec<_>>());
     }
 }

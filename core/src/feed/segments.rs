@@ -160,7 +160,7 @@ impl Segments {
     pub fn clear(&mut self) {
         self.passed += self.closed.iter().filter(|segment| segment.discontinuity).count() as u64;
         self.closed.clear();
-        self.broken = self.broken || self.open.is_some() || self.next > 0;
+        self.broken = self.broken || self.open.is_some();
         self.drop_open();
     }
 

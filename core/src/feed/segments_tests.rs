@@ -254,3 +254,31 @@ fn what_comes_after_a_stream_was_cleared_in_its_first_segment_follows_on_nothing
     let discontinuous: Vec<bool> = stage.rows(viewer).iter().map(|row| row.2).collect();
     assert_eq!(discontinuous, [true, false]);
 }
+
+#[test]
+fn who_comes_a_target_duration_after_the_last_media_begins_with_what_comes_next() {
+    let target = settings().hls.target() * 1000;
+    for (after, past) in [(target - 1, false), (target, true)] {
+        let mut stage = Stage::new(settings());
+        stage.media(0, 6_001, 1000, 0);
+        let viewer = stage.poll(6_500 + after, 1);
+        assert_eq!(stage.rows(viewer).is_empty(), past, "after {after} ms");
+    }
+}
+
+#[test]
+fn no_random_access_point_is_asked_for_of_a_feed_that_was_closed() {
+    let mut stage = Stage::new(settings());
+    stage.poll(0, 1);
+    stage.push(0, Some(0));
+    stage.push(1, None);
+    stage.tick(2_000);
+    let other = stage.feeds.open();
+    stage.feeds.close(at(2_000), other, &mut stage.out);
+    assert_eq!(stage.feeds.next_uncut(), Some(stage.feed), "another one was closed");
+    stage.tick(4_000);
+    stage.push(4_000, None);
+    stage.tick(6_000);
+    stage.feeds.close(at(6_000), stage.feed, &mut stage.out);
+    assert_eq!(stage.feeds.next_uncut(), None);
+}

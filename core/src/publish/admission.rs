@@ -140,6 +140,7 @@ mod tests {
             assert_eq!(authorized(&stage, value), opens, "{value:?}");
         }
         assert!(authorized(&Endpoint::default(), None));
+        assert!(authorized(&self::stage(&["secret", "secret"]), Some("Bearer secret")), "one that is named twice");
     }
 
     #[test]

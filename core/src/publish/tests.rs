@@ -568,6 +568,18 @@ fn w19_a_slot_that_puts_nothing_out_is_rebuilt_and_the_publisher_kept() {
 }
 
 #[test]
+fn a_stall_is_seen_in_time_where_a_session_may_be_silent_for_long() {
+    let mut stage = Stage::new(Endpoint { inactivity_timeout: Duration::from_secs(60), ..Endpoint::default() });
+    let a = stage.publish(Rhythm { audio: 35, ..AUDIO_VIDEO });
+    for round in 0..4_000 {
+        stage.run(round * 5);
+        stage.media(a, None);
+    }
+    stage.run(36_000);
+    assert_eq!(rebuilds(&stage), 1, "it has put nothing out for 16 s");
+}
+
+#[test]
 fn a_slot_owes_nothing_while_nothing_comes_in() {
     let mut stage = Stage::new(Endpoint { inactivity_timeout: Duration::from_secs(60), ..Endpoint::default() });
     let a = stage.publish(AUDIO_VIDEO);
