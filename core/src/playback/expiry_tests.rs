@@ -78,3 +78,15 @@ fn accounts_serve_until_a_date_whenever_the_clock_is_set() {
     let film = stage.rest(0, vod(2), A);
     assert!(stage.is_fetched(film));
 }
+
+#[test]
+fn whoever_may_still_play_when_the_clock_is_set_goes_on_until_its_time_is_over() {
+    let expiring = User { until: Some(Date::from_micros(10_000_000)), ..user(1, 0) };
+    let mut stage = Stage::new([expiring], [provider(&[0])], with(&[]));
+    let film = stage.rest(0, vod(1), A);
+    stage.input(Input::ClockSet { by: 1_000_000 });
+    stage.run(8_999);
+    assert!(stage.is_fetched(film));
+    stage.run(1);
+    assert_eq!(stage.fate(film), Some(Fate::Cut(ViewerEnd::Expired)));
+}

@@ -244,3 +244,20 @@ fn whoever_waits_for_such_a_provider_gives_way_to_nobody_as_if_it_were_silent() 
     assert_eq!((stage.used.len(), stage.fate(other)), (asked + 1, None));
     assert!(stage.at(zap) > start + 1_000, "it took longer than it may be silent");
 }
+
+#[test]
+fn a_part_that_waited_too_long_meanwhile_puts_off_nobody_behind_it() {
+    let mut stage = late(600);
+    stage.rest(0, vod(1), A);
+    stage.run(100);
+    let film = stage.rest(0, vod(1), A);
+    stage.run(2_000);
+    let (start, first) = (stage.now, stage.part(0, vod(1), A));
+    stage.run(1_000);
+    let second = stage.part(0, vod(1), A);
+    stage.run(58_700);
+    stage.finish(film, ViewerEnd::Done);
+    stage.run(1_000);
+    assert_eq!((stage.refused(first), stage.at(first)), (Some(RefuseReason::Busy), start + 60_000));
+    assert_eq!((stage.is_fetched(second), stage.at(second)), (true, start + 59_700 + 750));
+}

@@ -22,6 +22,8 @@ mod activation;
 mod admission;
 #[cfg(test)]
 mod expiry_tests;
+#[cfg(test)]
+mod grace_tests;
 mod item;
 #[cfg(test)]
 mod late_tests;

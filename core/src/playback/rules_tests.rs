@@ -572,3 +572,66 @@ fn v15_nothing_is_left_of_random_viewers() {
         stage.is_empty();
     }
 }
+
+#[test]
+fn a_request_that_is_known_is_no_other_one() {
+    let mut stage = Stage::new([user(0, 0)], [provider(&[0])], with(&[]));
+    let (film, look) = (stage.rest(0, vod(1), A), stage.look(0, vod(2), A));
+    let feed = stage.feed(0);
+    let before = (stage.edge.playback().stale(), stage.counted(0));
+    for request in [film, look] {
+        stage.input(Input::Play { request, viewing: Stage::viewing(0, Item::LiveTs(feed), B) });
+        stage.input(Input::Fetch { request, ask: Stage::ask(Stage::viewing(0, vod(3), B), Want::Rest) });
+    }
+    assert_eq!((stage.edge.playback().stale(), stage.counted(0)), (before.0 + 4, before.1));
+}
+
+#[test]
+fn a_viewer_that_waits_does_not_end_by_what_ends_titles() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
+    let film = stage.rest(0, vod(1), A);
+    let held = stage.play(0, 0, A);
+    stage.input(Input::Finished { request: held, reason: ViewerEnd::Done });
+    assert_eq!(stage.edge.playback().stale(), 1);
+    stage.finish(film, ViewerEnd::Left);
+    let viewer = stage.viewer(held);
+    assert!(stage.edge.playback().playbacks().any(|(_, own)| own.viewer == Some(viewer)));
+}
+
+#[test]
+fn v19_playlists_refused_for_want_of_an_account_are_one_decision_too() {
+    let mut stage = Stage::new([user(0, 0), user(0, 0)], [provider(&[1])], with(&[]));
+    stage.rest(0, vod(1), A);
+    for _ in 0..4 {
+        let playlist = stage.fetch(Stage::ask(Stage::viewing(1, hls(1), A), Want::Setup));
+        assert_eq!(stage.refused(playlist), Some(RefuseReason::ProviderLimit));
+    }
+    assert_eq!(stage.noted(|note| matches!(note, Note::PlaybackRefused { .. })), 1);
+}
+
+#[test]
+fn what_is_superseded_is_counted_and_people_are_not_told() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[]));
+    stage.rest(0, vod(1), A);
+    let part = stage.part(0, vod(1), A);
+    stage.rest(0, vod(1), A);
+    assert_eq!(stage.refused(part), Some(RefuseReason::Superseded));
+    let refused = |note: &Note| matches!(note, Note::PlaybackRefused { .. });
+    assert_eq!(stage.noted(refused), 0);
+    let counts = stage.edge.playback().counts(UserId(0)).expect("a user");
+    assert_eq!(counts.refused[RefuseReason::Superseded as usize], 1);
+    let other = stage.rest(0, vod(2), A);
+    assert_eq!((stage.refused(other), stage.noted(refused)), (Some(RefuseReason::UserLimit), 1));
+}
+
+#[test]
+fn whoever_waits_for_a_permit_is_told_of_a_drain_at_once() {
+    let playback = Playback { cleanup_capacity: 1, ..with(&[]) };
+    let mut stage = Stage::new([user(0, 0)], [provider(&[1])], playback);
+    stage.closing = 100;
+    stage.rest(0, vod(1), A);
+    let queued = stage.play(0, 0, A);
+    assert_eq!((stage.fate(queued), stage.edge.playback().timer_count()), (None, 1));
+    stage.input(Input::Drain);
+    assert_eq!(stage.refused(queued), Some(RefuseReason::Draining));
+}

@@ -6,7 +6,7 @@ use core::time::Duration;
 use super::stage::{A, B, Fate, Fetched, Stage, catchup, hls, provider, user, vod, with};
 use super::{Item, State};
 use crate::config::{Provider, Strategy, User};
-use crate::input::{Ask, Note, RefuseReason, RequestId, TitleId, ViewerEnd, Want};
+use crate::input::{Ask, Input, Note, ProviderId, RefuseReason, RequestId, TitleId, Token, ViewerEnd, Want};
 
 const ZAPPING: [Strategy; 2] = [Strategy::EvictSameIpOldest, Strategy::EvictOldest];
 
@@ -233,4 +233,58 @@ fn two_players_do_not_throw_each_other_out_in_turns_by_their_playlists() {
     assert_eq!(stage.fetched(back_segment).token, back.token);
     let id = stage.playback(back_segment);
     assert_eq!(stage.state(id), State::Active);
+}
+
+fn known_as(number: u8) -> Option<Token> {
+    Some(Token([number; 16]))
+}
+
+#[test]
+fn a_playlist_that_was_to_wait_makes_room_for_the_one_behind_it() {
+    let strategies = with(&[Strategy::EvictOldest, Strategy::GraceHold]);
+    let mut stage = Stage::new([user(1, 0), user(0, 0)], [provider(&[1]), provider(&[1])], strategies);
+    let of = |item, want, provider| {
+        let ask = Stage::ask(Stage::viewing(0, item, A), want);
+        Ask { token: known_as(9), providers: Vec::from([ProviderId(provider)]), ..ask }
+    };
+    let film = stage.fetch(Ask { token: None, ..of(vod(1), Want::Rest, 1) });
+    stage.rest(1, vod(2), B);
+    // The end of the film would not help the first one.
+    let first = stage.fetch(of(hls(3), Want::Setup, 0));
+    let second = stage.fetch(of(hls(3), Want::Setup, 1));
+    assert_eq!((stage.fate(first), stage.fate(second), stage.is_fetched(film)), (None, None, true));
+    stage.hangup(first);
+    assert_eq!((stage.is_fetched(second), stage.fate(film)), (true, Some(Fate::Cut(ViewerEnd::Evicted))));
+}
+
+#[test]
+fn a_playlist_of_what_has_a_place_waits_for_an_account_as_everybody_does() {
+    let providers = [provider(&[1]), provider(&[1])];
+    let mut stage = Stage::new([user(1, 0), user(0, 0)], providers, with(&[Strategy::GraceHold]));
+    let of = |user, item, want, provider| {
+        let ask = Stage::ask(Stage::viewing(user, item, A), want);
+        Ask { providers: Vec::from([ProviderId(provider)]), ..ask }
+    };
+    for provider in [0, 1] {
+        stage.fetch(of(1, vod(u64::from(provider)), Want::Rest, provider));
+    }
+    let segment = stage.fetch(Ask { token: known_as(9), ..of(0, hls(3), Want::Part, 0) });
+    let playlist = stage.fetch(Ask { token: known_as(9), ..of(0, hls(3), Want::Setup, 1) });
+    stage.hangup(segment);
+    assert_eq!((stage.counted(0), stage.fate(playlist)), (1, None));
+    stage.run(2_000);
+    assert_eq!((stage.refused(playlist), stage.at(playlist)), (Some(RefuseReason::ProviderLimit), 2_000));
+}
+
+#[test]
+fn a_live_stream_that_somebody_without_a_playback_watches_is_not_ended_for_a_playlist() {
+    let mut stage = single(&[Strategy::EvictOldest]);
+    let feed = stage.tune(1);
+    let mine = stage.watch(0, feed, A);
+    stage.media(feed);
+    let request = stage.next();
+    stage.input(Input::Join { request, feed });
+    let first = index(&mut stage, hls(2), A);
+    assert_eq!((stage.refused(first), evictions(&stage)), (Some(RefuseReason::ProviderLimit), 0));
+    stage.viewer(mine);
 }

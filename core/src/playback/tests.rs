@@ -615,3 +615,33 @@ fn states_say_how_far_a_playback_is() {
     let note = |note: &Note| matches!(note, Note::PlaybackStarted { waited: 0, place: Place::Normal, .. });
     assert_eq!(stage.notes.iter().filter(|own| note(own)).count(), 2);
 }
+
+#[test]
+fn age_is_told_by_when_one_came_and_not_by_whose_row_it_took() {
+    let mut stage = Stage::new([user(2, 0)], with(&[Strategy::EvictOldest]));
+    let (gone, older) = (stage.play(0, 0, A), stage.play(0, 0, A));
+    stage.leave(gone);
+    let newer = stage.play(0, 0, A);
+    stage.play(0, 1, A);
+    assert_eq!((stage.end_of(older), stage.end_of(newer)), (Some((0, ViewerEnd::Evicted)), None));
+
+    let mut stage = Stage::new([user(1, 2)], with(&[Strategy::GraceInstant]));
+    let normal = stage.play(0, 0, A);
+    let (gone, older) = (stage.play(0, 0, A), stage.play(0, 0, A));
+    stage.leave(gone);
+    let newer = stage.play(0, 0, A);
+    stage.play(0, 0, A);
+    stage.leave(normal);
+    assert_eq!([older, newer].map(|viewer| stage.place(viewer)), [Some(Place::Normal), Some(Place::Soft)]);
+}
+
+#[test]
+fn each_playback_counts() {
+    let mut stage = Stage::new([user(1, 0)], with(&[]));
+    for _ in 0..3 {
+        let viewer = stage.play(0, 0, A);
+        stage.leave(viewer);
+    }
+    let counts = stage.edge.playback().counts(UserId(0)).unwrap();
+    assert_eq!((counts.started, counts.ended[ViewerEnd::Left as usize]), (3, 3));
+}

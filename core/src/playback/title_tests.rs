@@ -37,6 +37,8 @@ fn a_film_is_fetched_with_an_account_and_everything_goes_back() {
     let fetched = stage.fetched(request);
     assert_eq!((fetched.token, fetched.index, fetched.account), (None, 0, Some(AccountId(0))));
     assert_eq!(stage.state(stage.playback(request)), State::Active);
+    let playback = stage.edge.playback().get(stage.playback(request)).unwrap();
+    assert_eq!((playback.account(), playback.allocation().is_some()), (Some(AccountId(0)), true));
     let started = |note: &Note| matches!(note, Note::PlaybackStarted { place: Place::Normal, waited: 0, .. });
     assert_eq!((stage.noted(started), stage.counted(0), stage.open()), (1, 1, 1));
     stage.finish(request, ViewerEnd::Done);
@@ -159,8 +161,11 @@ fn v13_one_that_looks_is_cut_the_moment_a_viewer_needs_the_account() {
     let mut stage = Stage::new([user(1, 0)], [provider(&[1])], with(&[]));
     stage.closing = 100;
     let look = stage.look(0, vod(1), A);
+    let counts = |stage: &Stage| (stage.edge.playback().probe_count(), stage.edge.playback().closing_count());
     stage.run(50);
+    assert_eq!(counts(&stage), (1, 0));
     let viewer = stage.rest(0, vod(1), A);
+    assert_eq!(counts(&stage), (0, 1));
     assert_eq!((stage.fate(look), stage.fate(viewer)), (Some(Fate::Cut(ViewerEnd::Preempted)), None));
     stage.run(100);
     assert_eq!((stage.is_fetched(viewer), stage.at(viewer)), (true, 150));
@@ -430,4 +435,45 @@ fn where_an_account_fails_whoever_is_weaker_gives_way_at_another() {
     // Nobody waits for what equals go on to use.
     let other = stage.rest(0, vod(3), B);
     assert_eq!(stage.refused(other), Some(RefuseReason::ProviderFailed));
+}
+
+#[test]
+fn each_item_has_its_word() {
+    let feed = crate::input::FeedId::from_parts(0, 0);
+    let title = TitleId(1);
+    let titles = [Item::Hls, Item::Dash, Item::Vod, Item::Series, Item::Catchup, Item::Local].map(|item| item(title));
+    assert_eq!([Item::LiveTs(feed), Item::LiveHls(feed)].map(Item::kind), ["live-ts", "live-hls"]);
+    assert_eq!(titles.map(Item::kind), ["hls", "dash", "vod", "series", "catchup", "local"]);
+}
+
+#[test]
+fn nothing_is_known_by_what_something_else_is_or_was_known_by() {
+    for over in [false, true] {
+        let mut stage = Stage::new([user(0, 0)], [provider(&[0])], with(&[]));
+        // The first one that is made up here.
+        let token = Some(crate::input::Token(1u128.to_be_bytes()));
+        let start = || Stage::ask(Stage::viewing(0, hls(1), A), Want::Setup);
+        let known = stage.fetch(Ask { token, ..start() });
+        assert_eq!(stage.fetched(known).token, token);
+        if over {
+            stage.kick(stage.playback(known), 0);
+        }
+        assert_eq!(token.map(|token| stage.edge.playback().is_known(token)), Some(!over));
+        let other = stage.fetch(start());
+        assert_ne!(stage.fetched(other).token, token, "over: {over}");
+    }
+}
+
+#[test]
+fn a_film_is_asked_for_elsewhere_where_its_account_fails_and_the_past_before_any_media_came() {
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1])], with(&[]));
+    stage.rest(0, vod(1), A);
+    stage.origins.insert(AccountId(0), BROKEN);
+    let seek = stage.rest(0, vod(1), A);
+    assert_eq!(stage.fetched(seek).account, Some(AccountId(1)));
+
+    let mut stage = Stage::new([user(1, 0)], [provider(&[1, 1])], with(&[]));
+    stage.origins.insert(AccountId(0), BROKEN);
+    let request = stage.rest(0, catchup(1), A);
+    assert_eq!(stage.fetched(request).account, Some(AccountId(1)));
 }

@@ -48,15 +48,27 @@ fn what_comes_is_not_in_vain() {
 
 #[test]
 fn what_is_said_without_media_is_not_in_vain() {
-    let mut stage = Stage::new([user(0, 0)], [provider(&[0])], with(&[]));
+    let mut stage = mute();
     for _ in 0..1_000 {
         let redirect = stage.fetch(Stage::ask(Stage::viewing(0, Item::Dash(TitleId(1)), A), Want::Setup));
+        assert!(stage.is_fetched(redirect));
         stage.finish(redirect, ViewerEnd::Done);
         let look = stage.look(0, vod(1), A);
-        assert!(stage.is_fetched(redirect) || stage.fate(redirect).is_some());
+        assert!(stage.is_fetched(look));
         stage.finish(look, ViewerEnd::Done);
-        assert_eq!(stage.refused(look), None);
     }
+}
+
+#[test]
+fn whoever_leaves_before_anything_comes_has_asked_in_vain() {
+    let mut stage = mute();
+    for _ in 0..100 {
+        let request = stage.rest(0, vod(1), A);
+        assert!(stage.is_fetched(request));
+        stage.finish(request, ViewerEnd::Left);
+    }
+    let request = stage.rest(0, vod(1), A);
+    assert_eq!(stage.refused(request), Some(RefuseReason::InVain));
 }
 
 #[test]

@@ -303,3 +303,32 @@ fn a_child_that_failed_does_not_let_its_playback_go_elsewhere() {
     let other = stage.fetch(Ask { account: Some(AccountId(1)), token: start.token, ..ask });
     assert_eq!(stage.refused(other), Some(RefuseReason::NotFound));
 }
+
+#[test]
+fn a_playlist_more_changes_nothing_of_that_one_waits_for_an_account() {
+    let mut stage = Stage::new([user(1, 0), user(1, 0)], [provider(&[1])], with(&[Strategy::GraceHold]));
+    stage.rest(1, vod(1), A);
+    let token = Some(crate::input::Token([9; 16]));
+    let ask = || crate::input::Ask { token, ..Stage::ask(Stage::viewing(0, hls(1), A), Want::Setup) };
+    for _ in 0..2 {
+        stage.fetch(ask());
+        let (_, playback) = stage.edge.playback().of_user(crate::input::UserId(0)).next().expect("one");
+        assert_eq!(playback.state, State::PendingProvider(at(2_000)));
+    }
+}
+
+#[test]
+fn what_the_provider_has_sent_flows_on_and_before_any_came_through_the_past_may_begin_elsewhere() {
+    let mut stage = Stage::new([user(1, 0), user(1, 0)], [provider(&[1, 1])], with(&[]));
+    stage.origins.insert(AccountId(0), Origin::Mute);
+    let first = stage.part(0, catchup(1), A);
+    stage.sent(first);
+    stage.run(20_000);
+    assert!(stage.is_fetched(first), "though its lease ran out");
+    let taken =
+        crate::input::Ask { account: Some(AccountId(0)), ..Stage::ask(Stage::viewing(1, vod(1), A), Want::Rest) };
+    let film = stage.fetch(taken);
+    assert!(stage.is_fetched(film));
+    let second = stage.part(0, catchup(1), A);
+    assert_eq!(stage.fetched(second).account, Some(AccountId(1)), "{:?}", stage.fate(second));
+}
