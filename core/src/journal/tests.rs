@@ -273,3 +273,172 @@ fn which_feed_is_ready_is_in_the_digest() {
     let all = [first, second, table.insert(())].map(digest);
     assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2], "{all:?}");
 }
+
+/// As many places as a busy edge has sessions: some fall on the same row of what is known.
+#[test]
+fn the_evidence_of_sessions_far_apart_is_told_apart() {
+    let evidence = |count| Evidence { audio: Arrivals { count, last: None }, ..Evidence::default() };
+    let places = [0, 256, 0, 70_000, 256, 112, 70_000];
+    let answers: Vec<Answer> = (1..)
+        .zip(places)
+        .map(|(count, place)| Answer::Activity { session: Id::from_parts(place, 0), evidence: evidence(count) })
+        .collect();
+    let (mut bytes, mut writer, mut reader) = (Vec::new(), Coder::new(Time::ZERO), Coder::new(Time::ZERO));
+    answers.iter().for_each(|answer| writer.answer(&mut bytes, answer));
+    let mut rest = &bytes[..];
+    for answer in answers {
+        match reader.read(&mut rest) {
+            Ok(Piece::Answer(own)) => assert_eq!(own, answer),
+            other => core::panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_segment_is_a_quarter_of_its_ring() {
+    let mut kept = kept::Kept::new(kept::Limit::Bytes(4_000));
+    let due = |kept: &kept::Kept| [999, 1_000].map(|open| kept.is_due(Time::ZERO, open));
+    assert_eq!(due(&kept), [false, true]);
+    kept.begin(Time::ZERO, &[0; 10]);
+    kept.push(&[0; 90]);
+    assert_eq!([899, 900].map(|open| kept.is_due(Time::ZERO, open)), [false, true], "with what it has");
+}
+
+#[test]
+fn who_asks_again_has_only_what_is_new() {
+    let mut kept = kept::Kept::new(kept::Limit::Bytes(1));
+    let head = Bytes::from_static(b"head");
+    let since = |kept: &kept::Kept, mark| {
+        let mut all = Vec::new();
+        let mark = kept.since(mark, &head, &mut |fresh| all.push(fresh));
+        (mark, all)
+    };
+    let segment = |gap| Fresh::Segment { head: head.clone(), gap };
+    let frame = |bytes: &'static [u8]| Fresh::Frame(Bytes::from_static(bytes));
+    kept.push(b"1");
+    let (mark, all) = since(&kept, Mark::default());
+    assert_eq!(all, [segment(false), frame(b"1")]);
+    kept.push(b"2");
+    let (mark, all) = since(&kept, mark);
+    assert_eq!(all, [frame(b"2")]);
+    // The oldest segment that is still there has everything that was asked for.
+    kept.begin(Time::ZERO, b"3");
+    let (mark, all) = since(&kept, mark);
+    assert_eq!(all, [segment(false), frame(b"3")]);
+    kept.push(b"4567890");
+    kept.begin(Time::ZERO, b"0");
+    assert_eq!(since(&kept, mark).1, [segment(true), frame(b"0")]);
+}
+
+#[test]
+fn a_ring_that_begins_long_after_its_clock_begins_with_nothing() {
+    let mut edge = Recorded::ring(config(), 1 << 20);
+    edge.handle(Time::from_micros(100_000_000), Input::Tick, &mut Outside(0));
+    let log = Log::read(&edge.journal().unwrap()).unwrap();
+    assert_eq!((log.snapshot, log.calls.len()), (None, 1));
+}
+
+#[test]
+fn the_opening_of_a_journal_says_what_it_is_of_and_what_it_begins_with() {
+    let head = Head { seed: Some(7), ..Head::from(config()) };
+    let mut edge = Recorded::on(head);
+    run(&mut edge, 10);
+    let bytes = edge.journal().unwrap();
+    let whole = Log::read(&bytes).unwrap();
+    let opening = Log::opening(&bytes).unwrap();
+    assert_eq!((opening.head.seed, opening.head.config, opening.snapshot), (Some(7), whole.head.config.clone(), None));
+    let mut bytes = record::begin(&whole.head);
+    snapshot::take(edge.edge(), &mut bytes, edge.calls(), Time::ZERO, edge.digest().unwrap());
+    assert_eq!(Log::opening(&bytes).unwrap().snapshot.map(|snapshot| snapshot.calls), Some(edge.calls()));
+}
+
+/// A log in which what was answered is another, as of a run that diverges at its first answer; and which call that is.
+fn with_other_answers(other: impl Fn(&Answer) -> Vec<Answer>) -> (Log, u64) {
+    let mut log = Log::read(&ran(200).journal().unwrap()).unwrap();
+    let asks = |call: &Call| matches!(call.answers[..], [Answer::Activity { .. }, ..]);
+    let place = log.calls.iter().position(asks).expect("sessions are looked at");
+    let answers = &mut log.calls[place].answers;
+    let first = answers.remove(0);
+    answers.splice(..0, other(&first));
+    (log, place as u64 + 1)
+}
+
+#[test]
+fn a_run_that_asks_for_something_else_diverges() {
+    let (log, _) = with_other_answers(|own| Vec::from([*own]));
+    assert!(replay(&log.write(), |_| {}).is_ok());
+    let of_another = |own: &Answer| match *own {
+        Answer::Activity { evidence, .. } => Vec::from([Answer::Activity { session: id(0x7fff), evidence }]),
+        Answer::Entropy(_) => Vec::new(),
+    };
+    let twice = |own: &Answer| Vec::from([*own, *own]);
+    for (log, call) in [with_other_answers(of_another), with_other_answers(twice), with_other_answers(|_| Vec::new())] {
+        let mut bytes = log.write();
+        assert_eq!(replay(&bytes, |_| {}), Err(JournalFault::Diverged { call }));
+        // Of what was not checked it is not known whether it was written so.
+        let at = frame::next(&bytes, MAGIC.len(), 0).unwrap().map(|head| head.at + head.content.len()).unwrap();
+        bytes.pop();
+        assert_eq!(replay(&bytes, |_| {}), Err(JournalFault::Truncated { at, call: call - 1 }));
+    }
+}
+
+#[test]
+fn what_did_not_come_out_is_another_digest() {
+    let edge = ran(50);
+    let mut bytes = edge.journal().unwrap();
+    let head = frame::next(&bytes, MAGIC.len(), 0).unwrap().unwrap();
+    let from = head.at + head.content.len();
+    *bytes.last_mut().unwrap() ^= 1;
+    frame::close(&mut bytes, from, frame::Kind::Calls);
+    assert_eq!(replay(&bytes, |_| {}), Err(JournalFault::OtherDigest { call: edge.calls() }));
+}
+
+/// What is answered in each call of a log that is played.
+fn given(log: &Log) -> Vec<Vec<Answer>> {
+    let mut all = Vec::new();
+    log.play(|step| all.push(step.answers.to_vec())).unwrap();
+    all
+}
+
+#[test]
+fn where_nothing_was_recorded_a_session_has_the_evidence_that_it_had_last() {
+    let mut log = Log::read(&ran(200).journal().unwrap()).unwrap();
+    let looks = |call: &Call| matches!(call.answers[..], [Answer::Activity { .. }, ..]);
+    let first = log.calls.iter().position(looks).expect("sessions are looked at");
+    let known = log.calls[first].answers[0];
+    log.calls[first].answers.truncate(1);
+    log.calls[first + 1..].iter_mut().for_each(|call| call.answers.clear());
+    let given = given(&log);
+    assert!(given[first + 1..].iter().flatten().any(|own| *own == known), "{given:?}");
+}
+
+#[test]
+fn evidence_of_another_session_is_none_of_the_one_that_is_asked_for() {
+    let (log, call) = with_other_answers(|own| match *own {
+        Answer::Activity { evidence, .. } => Vec::from([Answer::Activity { session: id(0x7fff), evidence }]),
+        Answer::Entropy(_) => Vec::new(),
+    });
+    let nothing = |own: &Answer| matches!(own, Answer::Activity { evidence, .. } if *evidence == Evidence::default());
+    assert!(nothing(&given(&log)[call as usize - 1][0]));
+}
+
+#[test]
+fn where_nothing_was_recorded_chance_is_another_each_time() {
+    let mut log = Log::read(&ran(200).journal().unwrap()).unwrap();
+    log.calls.iter_mut().for_each(|call| call.answers.clear());
+    let all: Vec<[u8; 16]> = given(&log)
+        .into_iter()
+        .flatten()
+        .filter_map(|own| if let Answer::Entropy(bytes) = own { Some(bytes) } else { None })
+        .collect();
+    let distinct: alloc::collections::BTreeSet<_> = all.iter().collect();
+    assert!(all.len() > 1 && distinct.len() == all.len(), "{all:?}");
+}
+
+#[test]
+fn media_in_any_input_is_as_long_as_it_was() {
+    let data = Bytes::from_static(&[0; 500]);
+    let input = Input::Media { feed: id(8), from: Writer::Session(id(8)), data, random_access: None };
+    let bytes = postcard::to_allocvec(&input).unwrap();
+    assert_eq!(postcard::from_bytes::<Input>(&bytes), Ok(input));
+}
