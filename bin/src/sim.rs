@@ -154,7 +154,8 @@ impl Sim {
             Some(Chosen::Faults(faults)) => faults.clone(),
             None => Faults::default(),
         };
-        if self.journal.is_some() && self.journal == self.html {
+        let whole = |file: &Option<PathBuf>| file.as_ref().and_then(|file| std::path::absolute(file).ok());
+        if self.journal.is_some() && whole(&self.journal) == whole(&self.html) {
             eprintln!("--journal and --html name the same file: give each its own");
             return Ok(ExitCode::from(2));
         }
@@ -474,6 +475,7 @@ mod tests {
         }
         assert_eq!(file.metadata().expect("it is there").permissions().mode() & 0o777, 0o600);
         is(run(&file).expect("nothing was begun"), 2);
+        is(run(&directory.join(".").join("a.journal")).expect("nothing was begun"), 2);
         std::fs::write(&file, "dear diary").expect("it can be written");
         assert!(run(&page).expect_err("refused").to_string().contains("no journal"));
         assert_eq!(std::fs::read(&file).expect("it is there"), b"dear diary");

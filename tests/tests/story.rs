@@ -95,7 +95,12 @@ fn a_takeover_is_seen_with_its_reason() {
     let between = between.as_u64().expect("a call");
     search(&mut browser, &format!("#{between}"), &format!("nothing is drawn of #{between}, next to it of #"));
     browser.picture(&folder().join("story-w1-search.png"));
-    search(&mut browser, "#99999999", "there are ");
+    for none in ["#0", "#99999999"] {
+        search(&mut browser, none, "there are ");
+    }
+    browser.value("[...document.querySelectorAll('.chip, [aria-pressed]')].forEach((chip) => chip.click())");
+    search(&mut browser, &format!("#{drawn}"), "in what is switched off");
+    browser.value("[...document.querySelectorAll('.chip, [aria-pressed]')].forEach((chip) => chip.click())");
     search(&mut browser, "nobody at all", "nothing found");
     search(&mut browser, "", "");
     browser.until(

@@ -105,14 +105,14 @@ struct Tape {
 impl Tape {
     fn open(path: &Path, most: u64) -> Result<Tape, Unrecordable> {
         let before = beside(path, ".1");
+        if let Some(next) = next_of(path).filter(|next| next.exists()) {
+            // This file may be what another one's becomes.
+            drop(locked(&next)?);
+        }
         let file = locked(path)?;
         if before.exists() {
             // It may be what another one records into, which would lose it.
             drop(locked(&before)?);
-        }
-        if let Some(next) = next_of(path).filter(|next| next.exists()) {
-            // This file may be what another one's becomes.
-            drop(locked(&next)?);
         }
         for named in [path, &before] {
             if !is_recorded(named)? {
@@ -379,6 +379,7 @@ mod tests {
         let other = Recorder::start(&path, 40).expect("nobody else does");
         fs::remove_file(&before).expect("it is ours");
         assert!(matches!(Recorder::start(&before, 40), Err(Unrecordable::Taken)), "it is where the other one's goes");
+        assert!(!before.exists(), "and nothing is left there");
         drop(other);
         assert!(Recorder::start(&before, 40).is_ok());
         fs::remove_dir_all(&directory).expect("it is ours");

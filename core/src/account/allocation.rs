@@ -359,6 +359,7 @@ impl Accounts {
         self.serve_freed(now);
         if let Some(account) = account {
             self.review_at(now, out, account);
+            self.serve_freed(now);
         }
     }
 

@@ -325,6 +325,7 @@ mod tests {
             assert_eq!(stage.room.late(ms(2_000), again.allocation, Some(late)), None);
         }
     }
+
     #[test]
     fn no_more_closes_are_kept_in_mind_than_so_many() {
         let mut lateness = Lateness::default();

@@ -548,7 +548,8 @@ impl Accounts {
             self.review(now, out, holder);
         }
         if strength.is_none() && self.is_over_limit(holder) {
-            return self.give_up(now, holder, Why::Idle);
+            self.give_up(now, holder, Why::Idle);
+            return self.serve_freed(now);
         }
         self.refreshed(now, out, holder);
     }
@@ -580,7 +581,8 @@ impl Accounts {
 
     /// Whether there is something for [`Accounts::tick`] to do.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.deadline().is_some_and(|due| due <= now) || !self.freed.is_empty()
+        debug_assert!(self.freed.is_empty(), "what is kept no longer is granted in the call in which it became free");
+        self.deadline().is_some_and(|due| due <= now)
     }
 
     /// The wall clock was set by so many µs: accounts end on dates.
@@ -597,6 +599,7 @@ impl Accounts {
             self.serve(now, id);
             self.review_at(now, out, id);
         }
+        self.serve_freed(now);
     }
 
     /// An account's provider says how many connections it allows: what is over is not closed for that, and what is free now is granted.
@@ -613,6 +616,7 @@ impl Accounts {
         self.close_lingering(now, id);
         self.serve(now, id);
         self.review_at(now, out, id);
+        self.serve_freed(now);
     }
 
     /// Runs every deadline that is due.

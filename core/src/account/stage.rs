@@ -224,6 +224,7 @@ impl Stage {
                 other => panic!("{other:?}"),
             }
         }
+        assert!(self.room.freed.is_empty(), "what follows from a call is done in it");
         self.check();
     }
 

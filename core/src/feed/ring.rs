@@ -278,6 +278,7 @@ mod tests {
         push(&mut ring, "e", 3);
         assert_eq!(ring.random_access(), None);
     }
+
     #[test]
     fn what_has_left_is_not_saved() {
         // Lengths that take one byte and several.

@@ -31,7 +31,8 @@ function search(query) {
 function said(found) {
   if (found > 0) return found === 1 ? 'in 1 lane' : `in ${found} lanes`;
   if (view.call === null) return 'nothing found';
-  if (view.call > story.calls) return `there are ${many(story.calls, 'call')}`;
+  if (story.lanes.some((lane) => lane.call.includes(view.call))) return 'in what is switched off';
+  if (view.call < 1 || view.call > story.calls) return `there are ${many(story.calls, 'call')}`;
   let before = 0, after = Infinity;
   for (const { lane, i } of story.marks) {
     if (lane.call[i] < view.call) before = Math.max(before, lane.call[i]);

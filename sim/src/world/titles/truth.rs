@@ -193,12 +193,10 @@ impl Account {
         let configured = self.settings.max_connections;
         let limit =
             if configured == 0 || connections == 0 { configured.max(connections) } else { configured.min(connections) };
-        if limit == 0 || self.limit > 0 && limit >= self.limit {
-            // What was there before may still be beyond it.
-            self.before = self.before.filter(|_| limit > 0);
-        } else {
-            let most = if self.limit == 0 { u32::MAX } else { self.limit + u32::from(self.settings.overlap) };
-            self.before = Some((self.before.map_or(most, |(before, _)| before.max(most)), now));
+        if limit == 0 {
+            self.before = None;
+        } else if self.limit == 0 || limit < self.limit {
+            self.before = Some((self.most(), now));
         }
         if limit != self.limit {
             self.eased = Some(now);
